@@ -1,0 +1,1 @@
+"""The op set on numpy (the tape) and on torch, and the checks of every gradient."""

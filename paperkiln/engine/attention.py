@@ -1,0 +1,172 @@
+"""Rotary positions and causal attention on numpy: tables, masks, and the two ops.
+
+Shapes: q (B, T, H, E), k and v (B, S, K, E) with T == S in training; query head h reads
+key/value head h // (H / K).
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+
+from paperkiln.engine.tape import Tensor, record, recording
+
+# Scores of one chunk of sequences stay in a core's L2 cache between the passes of softmax.
+_CHUNK_BYTES = 1 << 20
+
+
+@lru_cache(maxsize=32)
+def rope_table(n_positions: int, head_dim: int, theta: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return cos and sin, each (n_positions, E/2) float64, of position · theta^(-2m/E).
+
+    RoFormer, Su et al. 2021, equation 15.
+    """
+    inv_freq = theta ** (-np.arange(0, head_dim, 2) / head_dim)
+    angles = np.outer(np.arange(n_positions), inv_freq)
+    return np.cos(angles), np.sin(angles)
+
+
+@lru_cache(maxsize=32)
+def _rope_tables_as(
+    n_positions: int, head_dim: int, theta: float, dtype: np.dtype
+) -> tuple[np.ndarray, np.ndarray]:
+    cos, sin = rope_table(n_positions, head_dim, theta)
+    return cos.astype(dtype)[:, None, :], sin.astype(dtype)[:, None, :]  # (T, 1, E/2)
+
+
+def _rotate(
+    x: np.ndarray, cos: np.ndarray, sin: np.ndarray, interleaved: bool
+) -> np.ndarray:  # (B, T, H, E) -> (B, T, H, E)
+    out = np.empty(x.shape, x.dtype)
+    half = x.shape[-1] // 2
+    first = np.s_[..., 0::2] if interleaved else np.s_[..., :half]
+    second = np.s_[..., 1::2] if interleaved else np.s_[..., half:]
+    x1, x2 = x[first], x[second]
+    np.multiply(x1, cos, out=out[first])
+    out[first] -= x2 * sin
+    np.multiply(x2, cos, out=out[second])
+    out[second] += x1 * sin
+    return out
+
+
+def rope(x: Tensor, theta: float = 10000.0, interleaved: bool = False) -> Tensor:
+    """Rotate each pair of x (B, T, H, E) by its position's angle; position t is row t.
+
+    (x1, x2) -> (x1 cos - x2 sin, x2 cos + x1 sin); a rotation's gradient is the inverse
+    rotation. Pairs are (m, m + E/2), or (2m, 2m + 1) when interleaved.
+    """
+    cos, sin = _rope_tables_as(x.shape[1], x.shape[3], theta, x.dtype)
+
+    def backward(dout: np.ndarray) -> tuple[np.ndarray]:
+        return (_rotate(dout, cos, -sin, interleaved),)
+
+    return record(_rotate(x.data, cos, sin, interleaved), (x,), backward)
+
+
+@lru_cache(maxsize=32)
+def causal_bias(n_tokens: int, window: int | None, sinks: int, dtype: np.dtype) -> np.ndarray:
+    """Return (T, T): 0 where query i sees key j, -inf elsewhere; one for all heads.
+
+    j <= i, and with a window also i - j < window or j < sinks (StreamingLLM, Xiao et al. 2023).
+    """
+    i, j = np.arange(n_tokens)[:, None], np.arange(n_tokens)[None, :]
+    visible = j <= i
+    if window is not None:
+        visible &= (i - j < window) | (j < sinks)
+    return np.where(visible, 0.0, -np.inf).astype(dtype)
+
+
+def alibi_slopes(n_heads: int) -> np.ndarray:
+    """Return the slope of each head, (H,) float64; Press et al. 2021, section 3.
+
+    A power of two gives 2^(-8 (h + 1) / H). Other counts take the slopes of the power of two
+    below, then every second slope of the one above, as the paper's code does.
+    """
+    below = 1 << (n_heads.bit_length() - 1)
+    slopes = 2.0 ** (-8.0 * np.arange(1, below + 1) / below)
+    if below == n_heads:
+        return slopes
+    above = 2.0 ** (-8.0 * np.arange(1, 2 * below + 1) / (2 * below))
+    return np.concatenate([slopes, above[0::2][: n_heads - below]])
+
+
+def _softmax_scores(
+    scores: np.ndarray, bias: np.ndarray, slopes: np.ndarray | None
+) -> None:  # (b, K, G, T, S), in place
+    if slopes is not None:
+        T, S = bias.shape
+        distance = np.arange(S)[None, :] - np.arange(T)[:, None]  # j - i
+        flat = scores.reshape(len(scores), -1, T, S)
+        for h, slope in enumerate(slopes):
+            flat[:, h] += (slope * distance).astype(scores.dtype)
+    scores += bias
+    scores -= scores.max(axis=-1, keepdims=True)
+    np.exp(scores, out=scores)
+    scores *= 1.0 / scores.sum(axis=-1, keepdims=True)
+
+
+def attention(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    window: int | None = None,
+    sinks: int = 0,
+    alibi: bool = False,
+) -> Tensor:
+    """Return causal attention softmax(q kᵀ / sqrt(E) + bias) v, (B, T, H, E).
+
+    With P the probabilities and dP = do vᵀ:
+    dS = P ∘ (dP - rowsum(dP ∘ P)), and rowsum(dP ∘ P) = rowsum(do ∘ o);
+    dq = dS k / sqrt(E), dk = dSᵀ q / sqrt(E), dv = Pᵀ do; k and v sum over their query group.
+    """
+    B, T, H, E = q.shape
+    S, K = k.shape[1:3]
+    scale = 1.0 / np.sqrt(E)
+    if window is not None and window >= T:
+        window = None
+    bias = causal_bias(T, window, sinks, q.dtype)
+    slopes = alibi_slopes(H) if alibi else None
+    # (B, T, H, E) -> (B, K, G, T, E): views; BLAS reads them with their row stride.
+    grouped = lambda a: a.reshape(B, T, K, H // K, E).transpose(0, 2, 3, 1, 4)  # noqa: E731
+    per_kv = lambda a: a.transpose(0, 2, 1, 3)[:, :, None]  # noqa: E731  (B, K, 1, S, E)
+    qg, kg, vg = grouped(q.data * q.dtype.type(scale)), per_kv(k.data), per_kv(v.data)
+    out = np.empty(q.shape, q.dtype)
+    og = grouped(out)
+    chunk = max(1, _CHUNK_BYTES // (H * T * S * q.dtype.itemsize))
+    keep = recording()
+    probs = []
+    for b in range(0, B, chunk):
+        rows = slice(b, b + chunk)
+        p = np.matmul(qg[rows], kg[rows].swapaxes(-1, -2))  # (b, K, G, T, S)
+        _softmax_scores(p, bias, slopes)
+        np.matmul(p, vg[rows], out=og[rows])
+        if keep:
+            probs.append(p)
+
+    def backward(dout: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        dq, dk, dv = (np.empty(t.shape, t.dtype) for t in (q, k, v))
+        dqg, dkg, dvg = grouped(dq), per_kv(dk)[:, :, 0], per_kv(dv)[:, :, 0]
+        dog = grouped(np.ascontiguousarray(dout))
+        row_dot = np.einsum("bthe,bthe->bht", dout, out).reshape(B, K, H // K, T, 1)
+        for n, p in enumerate(probs):
+            rows = slice(n * chunk, (n + 1) * chunk)
+            ds = np.matmul(dog[rows], vg[rows].swapaxes(-1, -2))  # (b, K, G, T, S)
+            ds -= row_dot[rows]
+            ds *= p
+            np.matmul(ds, kg[rows], out=dqg[rows])
+            # qg already carries the scale, which dk needs and dq gets below.
+            _sum_groups(ds.swapaxes(-1, -2), qg[rows], dkg[rows])
+            _sum_groups(p.swapaxes(-1, -2), dog[rows], dvg[rows])
+        dq *= scale
+        return dq, dk, dv
+
+    return record(out, (q, k, v), backward)
+
+
+def _sum_groups(a: np.ndarray, b: np.ndarray, out: np.ndarray) -> None:
+    """Write the sum over query groups of a @ b, (b, K, G, S, E), into out (b, K, S, E)."""
+    if a.shape[2] == 1:
+        np.matmul(a[:, :, 0], b[:, :, 0], out=out)
+    else:
+        np.sum(np.matmul(a, b), axis=2, out=out)

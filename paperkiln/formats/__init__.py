@@ -1,0 +1,1 @@
+"""Files that other programs open: safetensors, GGUF, Hugging Face folders."""

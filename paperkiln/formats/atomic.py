@@ -1,0 +1,69 @@
+"""Files and folders that are either the old ones or the new ones, never half of each."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+from collections.abc import Collection, Iterator
+from pathlib import Path
+
+from paperkiln.errors import PaperkilnError
+
+
+@contextlib.contextmanager
+def new_file(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """Yield a path beside `path` to write to; on success it takes the place of `path`.
+
+    Raises PaperkilnError if the disk is full or the folder cannot be written.
+    """
+    path = Path(path)
+    aside = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        yield aside
+        with open(aside, "rb+") as file:
+            os.fsync(file.fileno())
+        os.replace(aside, path)
+    except OSError as error:
+        raise PaperkilnError(
+            f"{path} could not be written ({error.strerror or error}); "
+            "free some space or choose another place; what was there is untouched"
+        ) from error
+    finally:
+        with contextlib.suppress(OSError):
+            aside.unlink()
+
+
+@contextlib.contextmanager
+def new_folder(path: str | os.PathLike[str], holds: Collection[str]) -> Iterator[Path]:
+    """Yield an empty folder beside `path`; on success it takes the place of `path`.
+
+    An existing folder is replaced only if every name in it is one of `holds`, so that a mistyped
+    path cannot delete other people's files.
+    Raises PaperkilnError if it holds anything else, or if it cannot be written.
+    """
+    path = Path(path).absolute()
+    aside = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    old = path.with_name(f".{path.name}.{os.getpid()}.old")
+    try:
+        if path.exists():
+            foreign = sorted(set(os.listdir(path)) - set(holds)) if path.is_dir() else [path.name]
+            if foreign:
+                raise PaperkilnError(
+                    f"{path} exists and holds {foreign[0]}, which an export would delete; "
+                    "choose a new or empty folder"
+                )
+        aside.mkdir(parents=True)
+        yield aside
+        if path.exists():
+            os.replace(path, old)
+        os.replace(aside, path)
+    except OSError as error:
+        raise PaperkilnError(
+            f"{path} could not be written ({error.strerror or error}); "
+            "free some space or choose another place"
+        ) from error
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
+        shutil.rmtree(old, ignore_errors=True)

@@ -1,0 +1,1 @@
+"""Generation with a KV cache, in numpy; sampling; chat."""

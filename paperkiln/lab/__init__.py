@@ -1,0 +1,1 @@
+"""Measurements: evaluation, records, fingerprints, benchmarks."""
