@@ -1,9 +1,10 @@
 """The op set on numpy: each op is a forward and, right below, its hand-derived backward.
 
 Arithmetic, shapes and layers are here; nonlinearities, attention and losses have files of
-their own and are offered under this one name. A model imports nothing else from an engine. `torch_ops` offers the same names with the same
-shapes, `fast_ops` the same with fused C loops; `gradcheck` measures every backward here.
-Linear weights are (out, in). "..." stands for any leading axes.
+their own and are offered under this one name. A model imports nothing else from an engine.
+`torch_ops` offers the same names with the same shapes, `fast_ops` the same with fused C loops;
+`gradcheck` measures every backward. Linear weights are (out, in). "..." stands for any
+leading axes.
 """
 
 from __future__ import annotations
@@ -14,15 +15,25 @@ from typing import Any
 import numpy as np
 
 from paperkiln.engine.activations import (
-    geglu, gelu, gelu_tanh, reglu, relu, sigmoid, silu, softmax, squared_relu, swiglu, tanh,
+    geglu,
+    gelu,
+    gelu_tanh,
+    reglu,
+    relu,
+    sigmoid,
+    silu,
+    softmax,
+    squared_relu,
+    swiglu,
+    tanh,
 )  # fmt: skip
 from paperkiln.engine.attention import attention, rope
 from paperkiln.engine.losses import cross_entropy, linear_cross_entropy
 from paperkiln.engine.tape import Tensor, checkpoint, no_grad, record
 
 __all__ = [
-    "add", "attention", "checkpoint", "concat", "constant", "cross_entropy", "div", "dropout", "embedding",
-    "exp", "geglu", "gelu", "gelu_tanh", "index", "layer_norm", "linear",
+    "add", "attention", "checkpoint", "concat", "constant", "cross_entropy", "div", "dropout",
+    "embedding", "exp", "geglu", "gelu", "gelu_tanh", "index", "layer_norm", "linear",
     "linear_cross_entropy", "log", "matmul", "mean", "mul", "neg", "no_grad", "reglu", "relu",
     "reshape", "rms_norm", "rope", "sigmoid", "silu", "softmax", "squared_relu", "sub", "sum",
     "swiglu", "tanh", "tensor", "to_numpy", "transpose",
@@ -151,7 +162,7 @@ def reshape(x: Tensor, shape: Sequence[int]) -> Tensor:
 
 def transpose(x: Tensor, axes: Sequence[int]) -> Tensor:
     """Permute the axes; the gradient goes back by the inverse permutation."""
-    inverse = np.argsort(axes)
+    inverse = np.argsort(np.asarray(axes) % x.ndim)  # axes may count from the end
     return record(x.data.transpose(axes), (x,), lambda dout: (dout.transpose(inverse),))
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import itertools
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import numpy as np
@@ -134,20 +134,26 @@ def reachable(root: Tensor) -> list[Tensor]:
     return found
 
 
+def _walked(dout: np.ndarray) -> Sequence[np.ndarray | None]:
+    """Stand where a consumed closure was, so that a second walk is told from a leaf."""
+    raise ValueError("this graph was already walked: run the forward pass again")
+
+
 def run_backward(root: Tensor, dout: np.ndarray) -> None:
     """Propagate `dout`, the gradient for `root`, to the leaves; the graph is consumed.
 
-    A tensor's closure and gradient are dropped as soon as they have been used, so memory
-    falls while the walk goes on.
+    A tensor's closure, parents and gradient are dropped as soon as they have been used, so
+    memory falls while the walk goes on. Raises ValueError on a graph, or a part of one, that
+    was walked before.
     """
-    root.accumulate(dout)
     pending = reachable(root)
-    if not pending and root._parents:
+    if any(tensor._backward is _walked for tensor in pending):
         raise ValueError("this graph was already walked: run the forward pass again")
+    root.accumulate(dout)
     while pending:
         tensor = pending.pop()
         backward, parents, dout = tensor._backward, tensor._parents, tensor.grad
-        tensor._backward, tensor.grad = None, None
+        tensor._backward, tensor._parents, tensor.grad = _walked, (), None
         if dout is None:  # only reached through a path that passes no gradient on
             continue
         for parent, grad in zip(parents, backward(dout), strict=True):
@@ -156,13 +162,17 @@ def run_backward(root: Tensor, dout: np.ndarray) -> None:
 
 
 @contextmanager
-def no_grad() -> Iterator[None]:
-    """Compute without recording, in this thread."""
-    before, _mode.recording = _mode.recording, False
+def _set_recording(on: bool) -> Iterator[None]:
+    before, _mode.recording = _mode.recording, on
     try:
         yield
     finally:
         _mode.recording = before
+
+
+def no_grad() -> AbstractContextManager[None]:
+    """Compute without recording, in this thread."""
+    return _set_recording(False)
 
 
 def checkpoint(fn: Callable[..., Tensor], *inputs: Tensor) -> Tensor:
@@ -177,7 +187,9 @@ def checkpoint(fn: Callable[..., Tensor], *inputs: Tensor) -> Tensor:
 
     def backward(dout: np.ndarray) -> list[np.ndarray | None]:
         copies = [Tensor(x.data, x.requires_grad) for x in inputs]
-        run_backward(fn(*copies), dout)
+        with _set_recording(True):  # backward may be called inside no_grad
+            again = fn(*copies)
+        run_backward(again, dout)
         return [c.grad for c in copies]
 
     if _mode.recording:

@@ -19,25 +19,29 @@ from typing import Any, NamedTuple
 
 from paperkiln.errors import PaperkilnError
 
-# ggml's type number -> (name, elements in a block, bytes of a block).
+# ggml's type number -> (name, elements in a block, bytes of a block). Types 9 and 15 (q8_1, q8_k)
+# exist only while ggml multiplies, never in a file.
 GGML_TYPES: dict[int, tuple[str, int, int]] = {
     0: ("f32", 1, 4), 1: ("f16", 1, 2), 2: ("q4_0", 32, 18), 3: ("q4_1", 32, 20),
-    6: ("q5_0", 32, 22), 7: ("q5_1", 32, 24), 8: ("q8_0", 32, 34), 9: ("q8_1", 32, 36),
+    6: ("q5_0", 32, 22), 7: ("q5_1", 32, 24), 8: ("q8_0", 32, 34),
     10: ("q2_k", 256, 84), 11: ("q3_k", 256, 110), 12: ("q4_k", 256, 144),
-    13: ("q5_k", 256, 176), 14: ("q6_k", 256, 210), 15: ("q8_k", 256, 292),
+    13: ("q5_k", 256, 176), 14: ("q6_k", 256, 210),
     16: ("iq2_xxs", 256, 66), 17: ("iq2_xs", 256, 74), 18: ("iq3_xxs", 256, 98),
     19: ("iq1_s", 256, 50), 20: ("iq4_nl", 32, 18), 21: ("iq3_s", 256, 110),
     22: ("iq2_s", 256, 82), 23: ("iq4_xs", 256, 136), 24: ("i8", 1, 1), 25: ("i16", 1, 2),
     26: ("i32", 1, 4), 27: ("i64", 1, 8), 28: ("f64", 1, 8), 29: ("iq1_m", 256, 56),
     30: ("bf16", 1, 2), 34: ("tq1_0", 256, 54), 35: ("tq2_0", 256, 66), 39: ("mxfp4", 32, 17),
+    40: ("nvfp4", 64, 36), 41: ("q1_0", 128, 18),
 }  # fmt: skip
 
 # Metadata value type -> struct format; 8 is a string and 9 an array.
-_SCALARS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}  # fmt: skip
+_SCALARS = {
+    0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d",
+}  # fmt: skip
 _STRING, _ARRAY = 8, 9
 
 MAX_DIMENSIONS = 4  # ggml's own limit
-MAX_ARRAY = 1 << 24  # elements of one metadata array; the largest known vocabularies have 2^18
+MAX_ARRAY = 1 << 22  # elements of one metadata array; the largest known vocabularies have 2^18
 _MEND = "download or export it again"
 
 
@@ -148,7 +152,7 @@ class _Cursor:
 
 def _parse(cursor: _Cursor) -> GgufFile:
     version = _check_magic(cursor)
-    n_tensors = cursor.count(24, "the tensor count")  # name length, n_dims, type, offset
+    n_tensors = cursor.count(32, "the tensor count")  # name length, n_dims, one ne, type, offset
     n_pairs = cursor.count(13, "the metadata count")  # key length, type, one byte of value
     metadata: dict[str, Any] = {}
     for i in range(n_pairs):

@@ -1,0 +1,209 @@
+"""GGUF in our terms: which architecture name a model may carry, its metadata, and loading.
+
+Importing this file needs only pydantic; numpy is imported when weights are read.
+llama.cpp builds its graph from `general.architecture` alone, so a model may call itself `llama`
+or `gpt2` only if every choice in it is the one that graph hard-codes.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import ValidationError
+
+from paperkiln.errors import PaperkilnError
+from paperkiln.formats.gguf_reader import GgufFile, TensorInfo, open_buffer, read_header
+from paperkiln.formats.gguf_tokenizer import read_tokenizer
+from paperkiln.formats.layout import CANONICAL, GGUF_GPT2, GGUF_LLAMA, Layout, from_layout
+from paperkiln.models.config import ModelConfig
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from paperkiln.train.tokenizers import Tokenizer
+
+__all__ = [
+    "GgufFile", "TensorInfo", "architecture_of", "load_gguf", "read_header", "why_not_llama_cpp",
+]  # fmt: skip
+
+Architecture = Literal["llama", "gpt2", "paperkiln"]
+LAYOUTS: dict[str, Layout] = {
+    "llama": GGUF_LLAMA, "gpt2": GGUF_GPT2, "paperkiln": CANONICAL
+}  # fmt: skip
+
+# What the llama.cpp graphs of the two names compute, whatever the file says.
+_LLAMA = {"norm": "rmsnorm", "positional": "rope", "activation": "swiglu"}
+_GPT2 = {"norm": "layernorm", "positional": "learned", "activation": "gelu_tanh", "bias": True}
+_BOTH = {"norm_placement": "pre", "attention": "exact", "scale_embeddings": False}
+
+
+def architecture_of(config: ModelConfig, tokenizer_kind: str = "bpe") -> Architecture:
+    """Return the `general.architecture` that a model exports as."""
+    if why_not_llama_cpp(config, tokenizer_kind):
+        return "paperkiln"
+    return "llama" if config.norm == "rmsnorm" else "gpt2"
+
+
+def why_not_llama_cpp(config: ModelConfig, tokenizer_kind: str = "bpe") -> str | None:
+    """Return why llama.cpp cannot open a model, or None if it can; ask before training."""
+    if tokenizer_kind == "word":
+        return "llama.cpp has no whole-word tokenizer; use the bpe or byte tokenizer"
+    name, graph = ("llama", _LLAMA) if config.norm == "rmsnorm" else ("gpt2", _GPT2)
+    for field, needed in (graph | _BOTH).items():
+        if (value := getattr(config, field)) != needed:
+            return f"llama.cpp's {name} graph needs {field} {needed}, and this model has {value}"
+    if name == "gpt2" and config.n_kv_heads != config.n_heads:
+        return "llama.cpp's gpt2 graph has no grouped heads; set n_kv_heads to n_heads"
+    if name == "gpt2" and config.n_heads * config.head_dim != config.d_model:
+        return "llama.cpp's gpt2 graph needs n_heads * head_dim to be d_model"
+    return None
+
+
+def to_metadata(config: ModelConfig, architecture: Architecture) -> dict[str, Any]:
+    """Return the architecture's metadata keys for a configuration."""
+    if architecture == "paperkiln":
+        fields = config.model_dump(exclude={"preset"}, exclude_none=True)
+        return {f"paperkiln.{name}": value for name, value in fields.items()}
+    c, a = config, architecture
+    keys: dict[str, Any] = {
+        f"{a}.context_length": c.context_length,
+        f"{a}.embedding_length": c.d_model,
+        f"{a}.block_count": c.n_layers,
+        f"{a}.feed_forward_length": c.d_ff,
+        f"{a}.attention.head_count": c.n_heads,
+        f"{a}.vocab_size": c.vocab_size,
+    }
+    if a == "gpt2":
+        return keys | {"gpt2.attention.layer_norm_epsilon": c.norm_eps}
+    return keys | {
+        "llama.attention.head_count_kv": c.n_kv_heads,
+        "llama.attention.key_length": c.head_dim,
+        "llama.attention.value_length": c.head_dim,
+        "llama.attention.layer_norm_rms_epsilon": c.norm_eps,
+        "llama.rope.dimension_count": c.head_dim,
+        "llama.rope.freq_base": float(c.rope_theta),
+    }
+
+
+def from_metadata(header: GgufFile, where: str) -> ModelConfig:
+    """Return the configuration that a GGUF header describes.
+
+    Raises PaperkilnError for an architecture or a feature that this decoder does not have.
+    """
+    metadata = header.metadata
+    architecture = metadata.get("general.architecture")
+    try:
+        if architecture == "paperkiln":
+            fields = {
+                key.removeprefix("paperkiln."): _shortest(value)
+                for key, value in metadata.items()
+                if key.startswith("paperkiln.")
+            }
+            if "vocab_size" not in fields:
+                raise TypeError("paperkiln.vocab_size is missing")
+            return ModelConfig(**fields)
+        if architecture not in LAYOUTS:
+            raise PaperkilnError(
+                f"{where}: architecture {architecture!r} is not one of llama, gpt2, paperkiln; "
+                "open it with llama.cpp"
+            )
+        return ModelConfig(**_foreign_fields(header, architecture, where))
+    except (ValidationError, TypeError, OverflowError) as error:
+        detail = error.errors()[0]["msg"] if isinstance(error, ValidationError) else error
+        raise PaperkilnError(
+            f"{where}: its metadata describes no decoder of ours ({detail}); export it again"
+        ) from error
+
+
+def _foreign_fields(header: GgufFile, a: str, where: str) -> dict[str, Any]:
+    """Translate llama's or gpt2's keys; what the keys leave open is read off the tensors."""
+    get, names = header.metadata.get, header.tensors
+
+    def need(key: str) -> Any:
+        if (value := get(f"{a}.{key}")) is None:
+            raise PaperkilnError(f"{where}: metadata {a}.{key} is missing; export it again")
+        return value
+
+    heads, d_model = need("attention.head_count"), need("embedding_length")
+    head_dim = get(f"{a}.attention.key_length", d_model // heads if heads else 0)
+    fields: dict[str, Any] = {
+        "d_model": d_model,
+        "n_layers": need("block_count"),
+        "n_heads": heads,
+        "n_kv_heads": get(f"{a}.attention.head_count_kv", heads),
+        "head_dim": head_dim,
+        "d_ff": need("feed_forward_length"),
+        "context_length": need("context_length"),
+        "vocab_size": names["token_embd.weight"].shape[0] if "token_embd.weight" in names else 0,
+        "tied_embeddings": "output.weight" not in names,
+    }
+    if a == "gpt2":
+        eps = _shortest(need("attention.layer_norm_epsilon"))
+        return fields | _GPT2 | {"norm_eps": eps}
+    scaling = get("llama.rope.scaling.type", "none")
+    if scaling != "none" or get("llama.rope.dimension_count", head_dim) != head_dim:
+        raise PaperkilnError(
+            f"{where}: scaled or partial rotary positions (rope scaling {scaling!r}) are not "
+            "supported; open it with llama.cpp"
+        )
+    return fields | _LLAMA | {
+        "bias": "blk.0.attn_q.bias" in names,
+        "norm_eps": _shortest(need("attention.layer_norm_rms_epsilon")),
+        "rope_theta": _shortest(get("llama.rope.freq_base", 10000.0)),
+    }  # fmt: skip
+
+
+def _shortest(value: Any) -> Any:
+    """Return the shortest decimal that a float32 stands for: 1e-5, not 9.999999747378752e-06."""
+    if not isinstance(value, float):
+        return value
+    packed = struct.pack("<f", value)
+    candidates = (float(f"{value:.{digits}g}") for digits in range(6, 10))
+    return next((v for v in candidates if struct.pack("<f", v) == packed), value)
+
+
+def load_gguf(
+    path: str | os.PathLike[str] | bytes,
+) -> tuple[ModelConfig, dict[str, np.ndarray], Tokenizer | None, dict[str, Any]]:
+    """Load a GGUF file: configuration, canonical float32 parameters, tokenizer, metadata.
+
+    Rotary layout is turned back to "half" for llama files. The tokenizer is None where the file
+    holds one that is not ours.
+    Raises PaperkilnError for a damaged file and for one our decoder cannot run.
+    """
+    header = read_header(path)
+    with open_buffer(path) as (buffer, where):
+        config = from_metadata(header, where)
+        tensors = {
+            name: dequantize(info, buffer[info.offset : info.offset + info.n_bytes], where)
+            for name, info in header.tensors.items()
+        }
+    params = from_layout(config, tensors, LAYOUTS[header.metadata["general.architecture"]], where)
+    return config, params, read_tokenizer(header.metadata), header.metadata
+
+
+def dequantize(info: TensorInfo, data: bytes, where: str) -> np.ndarray:
+    """Return a tensor's bytes as a float32 array of its shape.
+
+    Raises PaperkilnError for types other than f32, f16, bf16 and q8_0.
+    """
+    import numpy as np
+
+    match info.ggml_type:
+        case "f32":
+            flat = np.frombuffer(data, "<f4").copy()
+        case "f16":
+            flat = np.frombuffer(data, "<f2").astype(np.float32)
+        case "bf16":  # the upper half of a float32
+            flat = (np.frombuffer(data, "<u2").astype("<u4") << 16).view("<f4")
+        case "q8_0":  # blocks of 32: one float16 scale, then 32 signed bytes
+            blocks = np.frombuffer(data, [("scale", "<f2"), ("q", "i1", 32)])
+            flat = blocks["q"] * blocks["scale"].astype(np.float32)[:, None]
+        case other:
+            raise PaperkilnError(
+                f"{where}: tensor {info.name!r} is {other}, and only f32, f16, bf16 and q8_0 are "
+                "read here; open it with llama.cpp"
+            )
+    return flat.reshape(info.shape)

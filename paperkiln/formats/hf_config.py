@@ -1,0 +1,177 @@
+"""A model's configuration as transformers writes it in config.json, both ways; no weights here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from pydantic import ValidationError
+
+from paperkiln.errors import PaperkilnError
+from paperkiln.models.config import ModelConfig
+
+Shape = Literal["llama", "gpt2"]
+
+# Our activation -> transformers' name for it, per family.
+_ACTIVATIONS: dict[Shape, dict[str, str]] = {
+    "llama": {"swiglu": "silu", "geglu": "gelu", "reglu": "relu"},
+    "gpt2": {
+        "gelu_tanh": "gelu_new", "gelu": "gelu", "relu": "relu", "silu": "silu",
+        "squared_relu": "relu2",
+    },
+}  # fmt: skip
+_ALIASES = {"gelu_pytorch_tanh": "gelu_new", "swish": "silu"}
+
+
+def hf_shape(config: ModelConfig) -> Shape | None:
+    """Return the transformers family that computes what this model does, or None."""
+    if why_not_hf(config):
+        return None
+    return "llama" if config.norm == "rmsnorm" else "gpt2"
+
+
+def why_not_hf(config: ModelConfig) -> str | None:
+    """Return why transformers' Llama and GPT-2 cannot run a model, or None if one can."""
+    c = config
+    name: Shape = "llama" if c.norm == "rmsnorm" else "gpt2"
+    needed: dict[str, Any] = {
+        "norm_placement": "pre", "attention": "exact", "scale_embeddings": False,
+        "positional": "rope" if name == "llama" else "learned",
+    }  # fmt: skip
+    if name == "gpt2":
+        needed |= {"bias": True, "n_kv_heads": c.n_heads, "head_dim": c.d_model / c.n_heads}
+    for field, value in needed.items():
+        if (ours := getattr(c, field)) != value:
+            return f"transformers' {name} needs {field} {value}, and this model has {ours}"
+    if c.activation not in _ACTIVATIONS[name]:
+        return f"transformers' {name} has no {c.activation} feed-forward"
+    if c.d_model % c.n_heads:
+        return f"transformers' {name} needs d_model to be a multiple of n_heads"
+    return None
+
+
+def hf_config(config: ModelConfig, eos_id: int | None) -> dict[str, Any]:
+    """Return the contents of config.json for a llama- or gpt2-shaped model."""
+    c, shape = config, hf_shape(config)
+    shared = {
+        "model_type": shape, "vocab_size": c.vocab_size, "initializer_range": c.init_std,
+        "tie_word_embeddings": c.tied_embeddings,
+        "bos_token_id": eos_id, "eos_token_id": eos_id, "pad_token_id": eos_id,
+    }  # fmt: skip
+    if shape == "gpt2":
+        return shared | {
+            "architectures": ["GPT2LMHeadModel"], "n_positions": c.context_length,
+            "n_embd": c.d_model, "n_layer": c.n_layers, "n_head": c.n_heads, "n_inner": c.d_ff,
+            "activation_function": _ACTIVATIONS["gpt2"][c.activation],
+            "layer_norm_epsilon": c.norm_eps, "resid_pdrop": c.dropout, "embd_pdrop": c.dropout,
+            "attn_pdrop": 0.0,
+        }  # fmt: skip
+    return shared | {
+        "architectures": ["LlamaForCausalLM"], "max_position_embeddings": c.context_length,
+        "hidden_size": c.d_model, "num_hidden_layers": c.n_layers, "intermediate_size": c.d_ff,
+        "num_attention_heads": c.n_heads, "num_key_value_heads": c.n_kv_heads,
+        "head_dim": c.head_dim, "hidden_act": _ACTIVATIONS["llama"][c.activation],
+        "rms_norm_eps": c.norm_eps, "attention_bias": c.bias, "mlp_bias": c.bias,
+        # The first for transformers 4, the second for 5.
+        "rope_theta": c.rope_theta,
+        "rope_parameters": {"rope_type": "default", "rope_theta": c.rope_theta},
+    }  # fmt: skip
+
+
+def config_from_hf(hf: Mapping[str, Any], where: str) -> ModelConfig:
+    """Return our configuration for a transformers one; absent keys take transformers' defaults.
+
+    Raises PaperkilnError naming the feature that our decoder does not have.
+    """
+    family = hf.get("model_type")
+    if family not in _ACTIVATIONS:
+        raise PaperkilnError(
+            f"{where}: model_type {family!r} is not supported; llama and gpt2 models load"
+        )
+    fields = _llama_fields if family == "llama" else _gpt2_fields
+    if hf.get("quantization_config"):
+        raise _unsupported(where, "quantization_config", "quantised")
+    try:
+        return ModelConfig(**fields(hf, where))
+    except KeyError as error:
+        raise PaperkilnError(
+            f"{where}: {error.args[0]!r} is missing; complete config.json"
+        ) from error
+    except (ValidationError, TypeError, ZeroDivisionError) as error:
+        detail = error.errors()[0]["msg"] if isinstance(error, ValidationError) else error
+        raise PaperkilnError(f"{where}: no model can have this ({detail}); mend config.json") from (
+            error
+        )
+
+
+def _llama_fields(hf: Mapping[str, Any], where: str) -> dict[str, Any]:
+    rope = hf.get("rope_parameters") or {}
+    scaling = hf.get("rope_scaling") or rope
+    kind = scaling.get("rope_type", scaling.get("type", "default"))
+    if kind != "default":
+        raise _unsupported(where, "rope_scaling", kind)
+    if (part := scaling.get("partial_rotary_factor", hf.get("partial_rotary_factor", 1))) != 1:
+        raise _unsupported(where, "partial_rotary_factor", part)
+    bias = hf.get("attention_bias", False)
+    if hf.get("mlp_bias", False) != bias:
+        raise _unsupported(where, "attention_bias", f"{bias}, with mlp_bias {not bias}")
+    heads = hf["num_attention_heads"]
+    return {
+        "norm": "rmsnorm",
+        "positional": "rope",
+        "bias": bias,
+        "activation": _activation(hf.get("hidden_act", "silu"), "llama", where),
+        "d_model": hf["hidden_size"],
+        "n_layers": hf["num_hidden_layers"],
+        "n_heads": heads,
+        "n_kv_heads": hf.get("num_key_value_heads") or heads,
+        "head_dim": hf.get("head_dim") or hf["hidden_size"] // heads,
+        "d_ff": hf["intermediate_size"],
+        "vocab_size": hf["vocab_size"],
+        "context_length": hf.get("max_position_embeddings", 2048),
+        "norm_eps": hf.get("rms_norm_eps", 1e-6),
+        "rope_theta": rope.get("rope_theta", hf.get("rope_theta", 10000.0)),
+        "tied_embeddings": hf.get("tie_word_embeddings", False),
+        "init_std": hf.get("initializer_range") or 0.02,
+    }
+
+
+def _gpt2_fields(hf: Mapping[str, Any], where: str) -> dict[str, Any]:
+    needed = {
+        "scale_attn_weights": True, "scale_attn_by_inverse_layer_idx": False,
+        "add_cross_attention": False,
+    }  # fmt: skip
+    for key, value in needed.items():
+        if hf.get(key, value) != value:
+            raise _unsupported(where, key, hf[key])
+    return {
+        "norm": "layernorm",
+        "positional": "learned",
+        "bias": True,
+        "activation": _activation(hf.get("activation_function", "gelu_new"), "gpt2", where),
+        "d_model": hf["n_embd"],
+        "n_layers": hf["n_layer"],
+        "n_heads": hf["n_head"],
+        "d_ff": hf.get("n_inner") or 4 * hf["n_embd"],
+        "vocab_size": hf["vocab_size"],
+        "context_length": hf.get("n_positions", 1024),
+        "norm_eps": hf.get("layer_norm_epsilon", 1e-5),
+        "tied_embeddings": hf.get("tie_word_embeddings", True),
+        "dropout": hf.get("resid_pdrop", 0.1),
+        "init_std": hf.get("initializer_range") or 0.02,
+    }
+
+
+def _activation(name: str, family: Shape, where: str) -> str:
+    name = _ALIASES.get(name, name)
+    ours = {theirs: ours for ours, theirs in _ACTIVATIONS[family].items()}
+    if name not in ours:
+        raise _unsupported(where, "the activation", name)
+    return ours[name]
+
+
+def _unsupported(where: str, key: str, value: Any) -> PaperkilnError:
+    return PaperkilnError(
+        f"{where}: {key} is {value}, which paperkiln's decoder does not have; "
+        "use this model with transformers"
+    )

@@ -1,0 +1,176 @@
+"""A conversation: history that fits the context, and the loop in the terminal."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from random import Random
+
+from paperkiln.infer.chat_template import Message, encode_chat
+from paperkiln.infer.decode import NumpyDecoder
+from paperkiln.infer.generate import Result, generate
+from paperkiln.infer.sampling import Sampling
+from paperkiln.train.tokenizers import ASSISTANT, USER, Tokenizer
+
+HELP = """\
+/reset  forget the conversation
+/speed  show tokens per second after each reply, or stop showing them
+/help   this list
+/quit   leave (so does Ctrl-D); Ctrl-C stops a reply
+"""
+# Control characters, which a small model may well produce, as pictures a terminal does not obey.
+_PICTURES = {i: 0x2400 + i for i in range(32) if chr(i) not in "\n\t"} | {0x7F: 0x2421}
+_PICTURES |= dict.fromkeys(range(0x80, 0xA0), 0xFFFD)
+
+
+class ChatSession:
+    """One conversation with a model; `note` and `result` tell about the last reply."""
+
+    def __init__(
+        self,
+        model: NumpyDecoder,
+        tokenizer: Tokenizer,
+        sampling: Sampling | None = None,
+        *,
+        max_new_tokens: int = 256,
+    ) -> None:
+        """Start an empty conversation.
+
+        Raises PaperkilnError when the tokenizer has no chat tokens.
+        """
+        encode_chat(tokenizer, [])
+        self.model, self.tokenizer = model, tokenizer
+        self.sampling, self.max_new_tokens = sampling or Sampling(), max_new_tokens
+        self._end_ids = {tokenizer.eos_id, tokenizer.specials[USER], tokenizer.specials[ASSISTANT]}
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget the conversation and start the random numbers over."""
+        self.history: list[Message] = []
+        self.note = ""  # what the user should know about how the message was read
+        self.result: Result | None = None
+        self._rng = Random(self.sampling.seed)
+
+    def reply(self, text: str) -> Iterator[str]:
+        """Return the reply's pieces; `note` is set at once, `result` after the last piece.
+
+        A reply that the caller closes early stays in the history as far as it went.
+        """
+        context_length = self.model.config.context_length
+        # A quarter of the context at least is the reply's, so that the window need not move in it.
+        room = context_length - min(self.max_new_tokens, context_length // 4)
+        ids, dropped, n_cut = fit_history(self.tokenizer, self.history, text, room)
+        self.history = [*self.history[dropped:], ("user", text)]
+        self.note = describe(self.tokenizer, text, n_cut)
+        self.result = None
+        return self._stream(ids, max(1, min(self.max_new_tokens, context_length - len(ids))))
+
+    def _stream(self, ids: list[int], limit: int) -> Iterator[str]:
+        pieces = generate(
+            self.model, self.tokenizer, ids, max_new_tokens=limit, sampling=self.sampling,
+            end_ids=self._end_ids, rng=self._rng,
+        )  # fmt: skip
+        said: list[str] = []
+        try:
+            for piece in pieces:
+                self.result = piece.result
+                if piece.text:
+                    said.append(piece.text)
+                    yield piece.text
+        finally:
+            self.history.append(("assistant", "".join(said)))
+
+
+def fit_history(
+    tokenizer: Tokenizer, history: Sequence[Message], text: str, room: int
+) -> tuple[list[int], int, int]:
+    """Return (prompt ids, history messages dropped, tokens of `text` cut) for at most `room` ids.
+
+    Whole question-and-answer pairs go, the oldest first; a message that is too long alone keeps
+    its end.
+    """
+    for dropped in range(0, len(history) + 1, 2):
+        messages = [*history[dropped:], ("user", text)]
+        ids = encode_chat(tokenizer, messages, add_generation_prompt=True)
+        if len(ids) <= room:
+            return ids, dropped, 0
+    user, *message, assistant = ids  # the text alone, the history gone
+    kept = max(0, room - 2)
+    return [user, *message[len(message) - kept :], assistant], len(history), len(message) - kept
+
+
+def describe(tokenizer: Tokenizer, text: str, n_cut: int) -> str:
+    """Return what a user should know about a message: cut off, or not known to the model."""
+    notes = []
+    if n_cut:
+        notes.append(f"your message is longer than the context: its first {n_cut} tokens are cut")
+    if unknown := tokenizer.unknown_pieces(text):
+        shown = " ".join(dict.fromkeys(piece.strip() or repr(piece) for piece in unknown))
+        notes.append(f"the model has no token for: {shown}")
+    return "; ".join(notes)
+
+
+def printable(text: str) -> str:
+    """Return text with control characters, but newline and tab, as visible pictures."""
+    return text.translate(_PICTURES)
+
+
+def write_to_terminal(text: str) -> None:
+    """Print without a newline, at once, whatever characters the terminal lacks."""
+    encoding = sys.stdout.encoding or "utf-8"
+    print(printable(text).encode(encoding, "replace").decode(encoding), end="", flush=True)
+
+
+def repl(
+    session: ChatSession,
+    *,
+    read: Callable[[str], str] = input,
+    write: Callable[[str], None] = write_to_terminal,
+    show_speed: bool = False,
+) -> None:
+    """Talk until /quit or Ctrl-D. `read` takes a prompt, `write` shows text as it comes."""
+    while True:
+        try:
+            text = read("you> ").strip()
+        except KeyboardInterrupt:
+            write("\n(Ctrl-D or /quit leaves)\n")
+            continue
+        except EOFError:
+            write("\n")
+            return
+        match text:
+            case "":
+                continue
+            case "/quit" | "/exit":
+                return
+            case "/help":
+                write(HELP)
+            case "/reset":
+                session.reset()
+                write("(the conversation is forgotten)\n")
+            case "/speed":
+                show_speed = not show_speed
+                write(f"(tokens per second: {'shown' if show_speed else 'not shown'})\n")
+            case _ if text.startswith("/"):
+                write(f"(unknown command {text.split()[0]})\n{HELP}")
+            case _:
+                say(session, text, write, show_speed)
+
+
+def say(session: ChatSession, text: str, write: Callable[[str], None], show_speed: bool) -> None:
+    """Stream one reply; Ctrl-C ends it and keeps what was said."""
+    pieces = session.reply(text)
+    if session.note:
+        write(f"({session.note})\n")
+    try:
+        for piece in pieces:
+            write(piece)
+    except KeyboardInterrupt:
+        pieces.close()
+        write(" (stopped)")
+    write("\n")
+    if result := session.result:
+        if result.stop_reason == "length":
+            write(f"(cut at the limit of {len(result.ids)} tokens)\n")
+        if show_speed:
+            write(f"({len(result.ids)} tokens, {result.tokens_per_second:,.0f} tokens/s)\n")

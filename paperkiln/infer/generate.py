@@ -1,0 +1,192 @@
+"""Text from a decoder: the loop of read, choose, show; streamed, stopped, within the context."""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from math import isfinite
+from random import Random
+from time import perf_counter
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from paperkiln.errors import PaperkilnError
+from paperkiln.infer.cache import window
+from paperkiln.infer.decode import NumpyDecoder
+from paperkiln.infer.sampling import Sampling, choose
+from paperkiln.train.tokenizers import Tokenizer
+
+StopReason = Literal["eos", "stop", "length"]
+
+
+@dataclass(frozen=True)
+class Result:
+    """A finished generation."""
+
+    text: str  # without the stop string
+    ids: list[int]  # every new token read as text: stop string included, end token not
+    stop_reason: StopReason  # the model ended it, a stop string did, or the limit
+    n_prompt_tokens: int  # read, after the cut
+    n_prompt_tokens_cut: int  # from the front of a prompt longer than the context
+    tokens_per_second: float  # new tokens over the seconds spent here, reading the prompt included
+
+
+class Piece(NamedTuple):
+    """Some text, ready to show; the last piece, and only it, holds the result."""
+
+    text: str
+    result: Result | None = None
+
+
+def generate(
+    model: NumpyDecoder,
+    tokenizer: Tokenizer,
+    prompt_ids: Sequence[int],
+    *,
+    max_new_tokens: int = 200,
+    sampling: Sampling | None = None,
+    stop: Sequence[str] = (),
+    end_ids: Collection[int] | None = None,
+    cache: bool = True,
+    rng: Random | None = None,
+) -> Iterator[Piece]:
+    """Yield what follows the prompt, piece by piece; no piece holds half a character.
+
+    An empty prompt starts a new text. Of a prompt longer than the context the end is read, and
+    later the window moves on (`cache.window`). Generation ends at a token of `end_ids` (the
+    tokenizer's end of text when None), before a `stop` string, or after `max_new_tokens`. `rng`
+    goes on from an earlier call; None seeds a new one. Without `cache` every token costs a whole
+    pass, and the text is the same. Raises PaperkilnError for an empty stop string.
+    """
+    sampling = sampling or Sampling()
+    rng = rng or Random(sampling.seed)
+    end_ids = frozenset((tokenizer.eos_id,) if end_ids is None else end_ids)
+    prompt = list(prompt_ids) or [tokenizer.eos_id]
+    new = prompt[-model.config.context_length :]
+    n_prompt_tokens, n_cut = len(new), len(prompt) - len(new)
+    context, stream = Context(model, cache), TextStream(tokenizer, stop)
+    ids: list[int] = []
+    texts: list[str] = []
+    stop_reason: StopReason = "length"
+    started = perf_counter()
+    while len(ids) < max_new_tokens:
+        logits = context.read(new)[: tokenizer.vocab_size]  # the rows beyond it are padding
+        token = next_token(logits, sampling, rng, context.tokens)
+        if token in end_ids:
+            stop_reason = "eos"
+            break
+        ids.append(token)
+        if text := stream.push(token):
+            texts.append(text)
+            paused = perf_counter()
+            yield Piece(text)
+            started += perf_counter() - paused  # the reader's time is not ours
+        if stream.stopped:
+            stop_reason = "stop"
+            break
+        new = [token]
+    rest = stream.flush()
+    speed = len(ids) / max(perf_counter() - started, 1e-9)
+    text = "".join([*texts, rest])
+    yield Piece(rest, Result(text, ids, stop_reason, n_prompt_tokens, n_cut, speed))
+
+
+def complete(model: NumpyDecoder, tokenizer: Tokenizer, prompt: str, **options) -> Result:
+    """Return the whole generation after a text; options are those of `generate`."""
+    *_, last = generate(model, tokenizer, tokenizer.encode(prompt), **options)
+    return last.result
+
+
+class Context:
+    """The tokens a model has read, never more than its context holds, and their cache."""
+
+    def __init__(self, model: NumpyDecoder, cached: bool = True) -> None:
+        self.model, self.cached = model, cached
+        self.tokens: list[int] = []
+        self._cache = model.new_cache()
+
+    def read(self, new: list[int]) -> np.ndarray:
+        """Read more tokens and return the logits (V,) for the next."""
+        self.tokens += new
+        context_length = self.model.config.context_length
+        if self.cached and len(self.tokens) <= context_length:
+            if len(new) == 1:
+                return self.model.step(new[0], self._cache)
+            return self.model.prefill(new, self._cache)
+        self.tokens = window(self.tokens, context_length)
+        self._cache.clear()
+        return self.model.prefill(self.tokens, self._cache)
+
+
+def next_token(
+    logits: np.ndarray, sampling: Sampling, rng: Random, context: Collection[int]
+) -> int:
+    """Return the next token's id for logits (V,): `sampling.choose`, but fast for large V.
+
+    numpy looks for the few candidates, and the definition chooses among them.
+    Raises PaperkilnError when the logits are not finite.
+    """
+    best = int(logits.argmax())  # the first of equals, and any NaN before all
+    if not isfinite(logits[best]):
+        raise PaperkilnError("the model's logits are not finite: its weights are damaged")
+    penalised = sampling.repetition_penalty != 1
+    if sampling.greedy and not penalised:
+        return best
+    seen = set(context) if penalised else set()
+    # A penalty only moves seen tokens: the best k are among the best k + |seen| and the seen.
+    n_candidates = (1 if sampling.greedy else sampling.top_k) + len(seen)
+    if sampling.greedy or 0 < sampling.top_k:
+        ids = largest(logits, n_candidates)
+        ids = np.union1d(ids, [i for i in seen if i < logits.size]).astype(np.intp) if seen else ids
+    else:
+        ids = np.arange(logits.size)
+    return choose(logits[ids].tolist(), sampling, rng, ids=ids.tolist(), seen=seen)
+
+
+def largest(logits: np.ndarray, n: int) -> np.ndarray:
+    """Return the ids of the n largest logits and of all that equal the last of them."""
+    if n >= logits.size:
+        return np.arange(logits.size)
+    threshold = np.partition(logits, logits.size - n)[logits.size - n]
+    return np.flatnonzero(logits >= threshold)
+
+
+class TextStream:
+    """Tokens in, text out that may be shown: whole characters, and nothing of a stop string."""
+
+    def __init__(self, tokenizer: Tokenizer, stop: Sequence[str] = ()) -> None:
+        if not all(stop):
+            raise PaperkilnError("a stop string is empty: every text would end at once")
+        self.stopped = False
+        self._tokenizer, self._stop = tokenizer, tuple(stop)
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._held = ""  # may be the beginning of a stop string
+
+    def push(self, token: int) -> str:
+        """Take a token and return the text that is now safe to show, often none."""
+        text = self._decoder.decode(self._tokenizer.decode_bytes([token]))
+        return self._release(text) if self._stop else text
+
+    def flush(self) -> str:
+        """Return what was held back: nothing follows that could complete it."""
+        text = self._release(self._decoder.decode(b"", True))
+        text, self._held = ("" if self.stopped else text + self._held), ""
+        return text
+
+    def _release(self, text: str) -> str:
+        text = self._held + text
+        found = [(text.find(s) + len(s), text.find(s)) for s in self._stop if s in text]
+        if found:  # The first to be complete: what a reader of single characters would see.
+            self.stopped, self._held = True, ""
+            return text[: min(found)[1]]
+        n_held = max((overlap(text, s) for s in self._stop), default=0)
+        self._held = text[len(text) - n_held :]
+        return text[: len(text) - n_held]
+
+
+def overlap(text: str, stop: str) -> int:
+    """Return the length of the longest end of `text` that `stop` begins with, but is not."""
+    longest = min(len(text), len(stop) - 1)
+    return next((n for n in range(longest, 0, -1) if text.endswith(stop[:n])), 0)

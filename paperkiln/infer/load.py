@@ -1,0 +1,91 @@
+"""Open a model, whatever it is stored as: a run folder, a Hugging Face folder or a GGUF file."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from paperkiln.errors import PaperkilnError
+from paperkiln.infer.decode import NumpyDecoder
+from paperkiln.models.config import ModelConfig
+from paperkiln.train.tokenizers import Tokenizer
+
+if TYPE_CHECKING:
+    import numpy as np
+
+
+@dataclass
+class LoadedModel:
+    """A model with its tokenizer, ready to use; `spec` is what its file says about its making."""
+
+    config: ModelConfig
+    params: dict[str, np.ndarray]  # canonical names, float32
+    tokenizer: Tokenizer
+    spec: dict[str, Any]  # a run's resolved spec, a GGUF's metadata, or empty
+
+    @cached_property
+    def decoder(self) -> NumpyDecoder:
+        """The decoder that generates; its weights are prepared on first use."""
+        return NumpyDecoder(self.config, self.params)
+
+
+def load_run(path: str | os.PathLike[str]) -> LoadedModel:
+    """Load the model at `path`: a run folder, a Hugging Face folder or a .gguf file.
+
+    Raises PaperkilnError saying what is missing, foreign or of another version.
+    """
+    path = Path(path)
+    if not path.exists():
+        raise PaperkilnError(f"{path}: no such run folder or model file")
+    if path.is_file():
+        model = _load_file(path)
+    elif (path / "spec.json").exists():
+        model = _load_run_folder(path)
+    elif (path / "config.json").exists():
+        from paperkiln.formats.hf import load_hf
+
+        model = LoadedModel(*load_hf(path)[:3], spec={})
+    else:
+        raise PaperkilnError(
+            f"{path}: no spec.json (a run folder) and no config.json (a Hugging Face folder)"
+        )
+    if model.tokenizer is None:
+        raise PaperkilnError(f"{path}: its tokenizer is of a kind that paperkiln does not have")
+    if model.tokenizer.vocab_size > model.config.vocab_size:
+        raise PaperkilnError(
+            f"{path}: the tokenizer has {model.tokenizer.vocab_size} tokens, the model only "
+            f"{model.config.vocab_size}; they do not belong together"
+        )
+    return model
+
+
+def _load_file(path: Path) -> LoadedModel:
+    with path.open("rb") as file:
+        magic = file.read(4)
+    if magic != b"GGUF":
+        hint = "give its folder" if path.suffix in (".safetensors", ".json") else "not a model"
+        raise PaperkilnError(f"{path}: not a GGUF file; {hint}")
+    from paperkiln.formats.gguf_io import load_gguf
+
+    return LoadedModel(*load_gguf(path))
+
+
+def _load_run_folder(folder: Path) -> LoadedModel:
+    from paperkiln.formats.hf import params_from_tensors
+    from paperkiln.formats.safetensors_io import load_tensors
+    from paperkiln.spec import read_spec
+
+    for name in ("tokenizer.json", "model.safetensors"):
+        if not (folder / name).exists():
+            raise PaperkilnError(
+                f"{folder}: no {name}; the run has not finished: continue it with --resume"
+            )
+    spec = read_spec(folder / "spec.json")
+    tokenizer = Tokenizer.load(folder / "tokenizer.json")
+    tensors = load_tensors(folder / "model.safetensors").tensors
+    return LoadedModel(
+        spec.arch, params_from_tensors(spec.arch, tensors), tokenizer, spec.model_dump()
+    )

@@ -1,0 +1,149 @@
+"""Corpora: text files to a split, to a memory-mapped token file, to batches.
+
+`batch(tokens, seed, step)` is a pure function: there is no position in the data to save or
+to lose, and a resumed run sees exactly the batches it would have seen.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import platformdirs
+
+from paperkiln.errors import PaperkilnError
+from paperkiln.formats.atomic import new_file
+from paperkiln.spec import DataSpec
+from paperkiln.train.tokenizers import Tokenizer, byte_tokenizer, train_bpe, train_word
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """The training and validation text, and where each came from."""
+
+    train: str
+    validation: str
+    split: str  # how the two were separated, in words
+
+    @property
+    def sha256(self) -> str:
+        """The hash of both texts, which identifies the data of a run."""
+        digest = hashlib.sha256()
+        for text in (self.train, self.validation):
+            data = text.encode("utf-8")
+            digest.update(len(data).to_bytes(8, "little") + data)
+        return digest.hexdigest()
+
+
+def load_corpus(spec: DataSpec) -> Corpus:
+    """Return the corpus that the spec names, read or generated, and its split.
+
+    Raises PaperkilnError for a missing, empty or binary file.
+    """
+    if spec.corpus == "tinychat":
+        from paperkiln.train import tinychat
+
+        dialogues = tinychat.generate(spec.dialogues, spec.seed)
+        text = "\n".join(tinychat.render(d) for d in dialogues) + "\n"
+        source = f"tinychat, {spec.dialogues:,} dialogues"
+    else:
+        text, source = read_text(Path(spec.corpus)), spec.corpus
+    if spec.validation is not None:
+        validation = read_text(Path(spec.validation))
+        return Corpus(text, validation, f"train {source}; validation {spec.validation}")
+    # The cut is at a line's end, so that no sentence is in both parts.
+    cut = text.rfind("\n", 0, int(len(text) * (1 - spec.val_fraction))) + 1
+    if cut == 0:
+        cut = int(len(text) * (1 - spec.val_fraction))
+    percent = 100 * (1 - cut / max(1, len(text)))
+    return Corpus(text[:cut], text[cut:], f"last {percent:.1f} % of {source}")
+
+
+def read_text(path: Path) -> str:
+    """Return the text of a file, or of a folder's .txt files in name order joined by newlines.
+
+    UTF-8 with or without a byte-order mark; CRLF becomes LF.
+    """
+    if path.is_dir():
+        files = sorted(path.rglob("*.txt"))
+        if not files:
+            raise PaperkilnError(f"{path}: no .txt files in this folder")
+        return "\n".join(read_text(file) for file in files)
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        raise PaperkilnError(f"{path}: no such file or folder") from None
+    except OSError as error:
+        raise PaperkilnError(f"{path}: cannot be read ({error.strerror})") from None
+    if not data.strip():
+        raise PaperkilnError(f"{path}: the file is empty")
+    if b"\0" in data[: 1 << 16]:
+        raise PaperkilnError(f"{path}: binary, not text; give a plain UTF-8 text file")
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise PaperkilnError(
+            f"{path}: not UTF-8 at byte {error.start:,}; convert it, for instance with "
+            "iconv -f latin1 -t utf-8"
+        ) from None
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def train_tokenizer(spec: DataSpec, text: str) -> Tokenizer:
+    """Return the tokenizer that the spec asks for, learned from the training text only."""
+    if spec.tokenizer == "byte":
+        return byte_tokenizer()
+    return (train_bpe if spec.tokenizer == "bpe" else train_word)(text, spec.vocab_size)
+
+
+def cache_folder() -> Path:
+    """Return where token files are kept: $PAPERKILN_CACHE, or the user's cache folder."""
+    return Path(os.environ.get("PAPERKILN_CACHE") or platformdirs.user_cache_dir("paperkiln"))
+
+
+def encode_corpus(text: str, tokenizer: Tokenizer) -> np.ndarray:
+    """Return the token ids of `text`, (N,) uint16 or uint32, memory-mapped from the cache.
+
+    The file's name is the hash of the text and of the tokenizer, so it is made once.
+    """
+    digest = hashlib.sha256(text.encode("utf-8"))
+    digest.update(json.dumps(tokenizer.to_json(), sort_keys=True).encode())
+    path = cache_folder() / "tokens" / f"{digest.hexdigest()[:32]}.npy"
+    if not path.exists():
+        dtype = np.uint16 if tokenizer.vocab_size <= 1 << 16 else np.uint32
+        ids = np.array(tokenizer.encode(text, specials=True), dtype=dtype)
+        try:
+            with new_file(path) as aside, open(aside, "wb") as file:
+                np.save(file, ids)
+        except PaperkilnError:
+            return ids  # a cache that cannot be written is no reason not to train
+    return np.load(path, mmap_mode="r")
+
+
+def check_lengths(train: np.ndarray, validation: np.ndarray, context_length: int) -> None:
+    """Raise PaperkilnError unless both parts hold at least one window."""
+    if len(train) < context_length + 1:
+        raise PaperkilnError(
+            f"the training text has {len(train):,} tokens, but one window needs "
+            f"context_length + 1 = {context_length + 1:,}; give more text or shorten "
+            "arch.context_length"
+        )
+    if len(validation) < 2:
+        raise PaperkilnError(
+            f"the validation text has {len(validation)} tokens, at least 2 are needed; raise "
+            "data.val_fraction or name a data.validation file"
+        )
+
+
+def batch(
+    tokens: np.ndarray, seed: int, step: int, n_sequences: int, context_length: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return ids and targets, (n_sequences, T) int64: random windows drawn for this step."""
+    stream = np.random.default_rng([seed, step, 0xBA7C4])
+    starts = stream.integers(0, len(tokens) - context_length, n_sequences)
+    windows = tokens[starts[:, None] + np.arange(context_length + 1)].astype(np.int64)
+    return windows[:, :-1], windows[:, 1:]

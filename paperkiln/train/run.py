@@ -1,0 +1,250 @@
+"""A run from its spec to its folder: lock, data, training, exports, record, card."""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import filelock
+
+import paperkiln
+from paperkiln.engine.device import pick_engine
+from paperkiln.errors import PaperkilnError
+from paperkiln.formats.atomic import new_file
+from paperkiln.formats.gguf_io import architecture_of, why_not_llama_cpp
+from paperkiln.formats.gguf_writer import write_gguf
+from paperkiln.formats.hf import model_tensors
+from paperkiln.formats.safetensors_io import save_tensors
+from paperkiln.lab.fingerprint import fingerprint
+from paperkiln.lab.records import make_record
+from paperkiln.models.config import count_parameters
+from paperkiln.spec import RunSpec
+from paperkiln.train import data, events
+from paperkiln.train.card import model_card
+from paperkiln.train.events import Event, EventLog
+from paperkiln.train.loop import BEST, CHECKPOINT, Interrupted, Tokens, Trainer
+from paperkiln.train.tokenizers import Tokenizer
+
+FILES = (
+    "spec.json", "events.jsonl", "tokenizer.json", "model.safetensors", "model.gguf",
+    "record.json", "card.md", CHECKPOINT, BEST,
+)  # fmt: skip
+Listener = Callable[[Event], None]
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A spec with its data read and its vocabulary known."""
+
+    spec: RunSpec
+    tokenizer: Tokenizer
+    tokens: Tokens
+    split: str
+
+
+def prepare(spec: RunSpec, tokenizer: Tokenizer | None = None) -> Prepared:
+    """Read or generate the corpus, learn the tokenizer unless given, and encode.
+
+    Raises PaperkilnError where the data cannot serve the model.
+    """
+    corpus = data.load_corpus(spec.data)
+    tokenizer = tokenizer or data.train_tokenizer(spec.data, corpus.train)
+    wanted = spec.arch.vocab_size
+    if wanted is not None and wanted < tokenizer.vocab_size:
+        raise PaperkilnError(
+            f"arch.vocab_size {wanted} is smaller than the tokenizer's {tokenizer.vocab_size}; "
+            "leave it unset, or lower data.vocab_size"
+        )
+    arch = spec.arch.model_copy(update={"vocab_size": wanted or tokenizer.vocab_size})
+    train = data.encode_corpus(corpus.train, tokenizer)
+    validation = data.encode_corpus(corpus.validation, tokenizer)
+    data.check_lengths(train, validation, arch.context_length)
+    first = tokenizer.decode_bytes(validation[:1].tolist(), keep_specials=True)
+    n_bytes = max(1, len(corpus.validation.encode()) - len(first))
+    tokens = Tokens(train, validation, n_bytes, corpus.sha256)
+    return Prepared(spec.model_copy(update={"arch": arch}), tokenizer, tokens, corpus.split)
+
+
+def run(spec: RunSpec, *, resume: bool = False, overwrite: bool = False,
+        listen: Listener = lambda event: None) -> Path:  # fmt: skip
+    """Train the spec's model and write its run folder; return the folder.
+
+    A folder that holds a run already is taken up with `resume`, emptied with `overwrite`, and
+    refused otherwise. Raises PaperkilnError, or Interrupted after Ctrl-C with a checkpoint
+    on disk.
+    """
+    folder = spec.folder
+    with _locked(folder):
+        _claim(folder, resume, overwrite)
+        kept = Tokenizer.load(folder / "tokenizer.json") if _can_resume(folder) else None
+        prepared = prepare(spec, kept)
+        engine = pick_engine(spec.train.device)
+        log_path = folder / "events.jsonl"
+        if log_path.exists():
+            events.rewind(log_path, _checkpoint_step(folder))
+        log = EventLog(log_path)
+
+        def emit(event: Event) -> None:
+            log.append(event)
+            listen(event)
+
+        try:
+            _train_and_export(prepared, engine, folder, emit)
+        finally:
+            log.close()
+    return folder
+
+
+def _train_and_export(prepared: Prepared, engine: Any, folder: Path, emit: Listener) -> None:
+    spec, tokens = prepared.spec, prepared.tokens
+    device = f"{engine.device} ({engine.reason})"
+    trainer = Trainer(spec, spec.arch, tokens, engine, folder, emit)
+    emit(
+        events.Start(
+            name=spec.name, steps=spec.train.steps, version=paperkiln.__version__, device=device
+        )
+    )
+    emit(events.Model(arch=spec.arch.model_dump(), parameters=count_parameters(spec.arch)))
+    emit(
+        events.Data(
+            train_tokens=len(tokens.train), val_tokens=len(tokens.validation),
+            vocab_size=prepared.tokenizer.vocab_size, corpus_sha256=tokens.corpus_sha256,
+        )
+    )  # fmt: skip
+    if _can_resume(folder):
+        trainer.resume()
+    else:
+        _write_json(folder / "spec.json", spec.model_dump(mode="json"))
+        prepared.tokenizer.save(folder / "tokenizer.json")
+    with _stop_on_signal(trainer):
+        progress = trainer.train()
+    export(prepared, trainer, folder, emit)
+    emit(
+        events.Done(
+            final_step=progress.step, best_val=progress.best_val,
+            early_stopped=progress.step < spec.train.steps, wall_seconds=progress.seconds,
+        )
+    )  # fmt: skip
+
+
+def export(prepared: Prepared, trainer: Trainer, folder: Path, emit: Listener) -> None:
+    """Write model.safetensors, model.gguf, record.json and card.md into the run folder."""
+    spec, tokenizer, progress = prepared.spec, prepared.tokenizer, trainer.progress
+    best = spec.export.weights == "best"
+    weights = trainer.best_weights() if best else trainer.weights()
+    save_tensors(folder / "model.safetensors", model_tensors(spec.arch, weights))
+    emit(events.Export(format="safetensors", path=str(folder / "model.safetensors")))
+    if spec.export.gguf:
+        report = write_gguf(
+            folder / "model.gguf", spec.arch, weights, tokenizer,
+            dtype=spec.export.gguf, name=spec.name,
+        )  # fmt: skip
+        note = "; ".join(report.notes) or None
+        emit(events.Export(format="gguf", path=str(folder / "model.gguf"), note=note))
+    record = make_record(
+        spec.model_dump(mode="json"),
+        {"sha256": prepared.tokens.corpus_sha256, "split": prepared.split},
+        fingerprint(weights),
+        {
+            "final_step": progress.step, "best_val": progress.best_val,
+            "best_step": progress.best_step, "wall_seconds": round(progress.seconds, 2),
+            "train_tokens": len(prepared.tokens.train),
+            "val_tokens": len(prepared.tokens.validation),
+            "val_bytes": prepared.tokens.validation_bytes,
+        },
+        f"{trainer.engine.device} ({trainer.engine.reason})",
+    )  # fmt: skip
+    _write_json(folder / "record.json", record)
+    with new_file(folder / "card.md") as aside:
+        aside.write_text(model_card(record, count_parameters(spec.arch)), encoding="utf-8")
+
+
+def before_training(spec: RunSpec) -> list[str]:
+    """Return what a user should know before the compute is spent."""
+    notes = []
+    if spec.export.gguf:
+        reason = why_not_llama_cpp(spec.arch, spec.data.tokenizer)
+        if reason:
+            architecture = architecture_of(spec.arch, spec.data.tokenizer)
+            notes.append(
+                f"model.gguf will have architecture {architecture!r}, which llama.cpp, Ollama and "
+                f"LM Studio do not open: {reason}"
+            )
+    return notes
+
+
+def _can_resume(folder: Path) -> bool:
+    return (folder / CHECKPOINT).exists() and (folder / "tokenizer.json").exists()
+
+
+def _checkpoint_step(folder: Path) -> int:
+    from paperkiln.formats.safetensors_io import load_tensors
+
+    if not _can_resume(folder):
+        return -1
+    return json.loads(load_tensors(folder / CHECKPOINT).metadata["progress"])["step"]
+
+
+def _claim(folder: Path, resume: bool, overwrite: bool) -> None:
+    """Make sure the folder may be written: new, or resumed, or given up."""
+    present = [name for name in FILES if (folder / name).exists()]
+    if overwrite:
+        for name in present:
+            (folder / name).unlink()
+    elif present and not resume:
+        raise PaperkilnError(
+            f"{folder} already holds a run ({', '.join(present[:3])}); go on with --resume, "
+            "start over with --overwrite, or choose another name"
+        )
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Hold the run folder for this process; the lock goes with the process, however it ends."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = filelock.FileLock(folder / ".lock")
+        with lock.acquire(timeout=0):
+            yield
+    except filelock.Timeout:
+        raise PaperkilnError(
+            f"{folder}: another process is training here; wait for it or choose another name"
+        ) from None
+    except OSError as error:
+        raise PaperkilnError(
+            f"{folder}: cannot be written ({error.strerror or error}); choose another out_dir"
+        ) from None
+
+
+@contextmanager
+def _stop_on_signal(trainer: Trainer) -> Iterator[None]:
+    """Let the first Ctrl-C finish the step and save; a second one stops at once."""
+
+    def request(number: int, frame: Any) -> None:
+        trainer.stop_requested = True
+        signal.signal(number, before[number])
+
+    before: dict[int, Any] = {}
+    try:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            before[number] = signal.signal(number, request)
+    except ValueError:  # not the main thread: nobody can press Ctrl-C here
+        pass
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _write_json(path: Path, values: dict[str, Any]) -> None:
+    with new_file(path) as aside:
+        aside.write_text(json.dumps(values, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+__all__ = ["Interrupted", "Prepared", "before_training", "export", "prepare", "run"]
