@@ -112,8 +112,8 @@ def llama_cpp(path: Path, exact: bool = True) -> Iterator[Callable[[str, dict[st
     yield post
 
 
-def greedy_llama_cpp(post: Callable[[str, dict[str, Any]], Any], ids: list[int], n: int) -> Any:
-    body = {"prompt": ids, "n_predict": n, "temperature": 0, "cache_prompt": False}
+def greedy_llama_cpp(post: Callable[[str, dict[str, Any]], Any], prompt: Any, n: int) -> Any:
+    body = {"prompt": prompt, "n_predict": n, "temperature": 0, "cache_prompt": False}
     return post("/completion", body | {"return_tokens": True})["tokens"]
 
 
@@ -136,7 +136,8 @@ def test_llama_cpp_computes_what_we_compute(name: str, bpe: Tokenizer, tmp_path:
     assert report.architecture == architecture_of(config) == name.split(",")[0]
     assert report.notes == []
 
-    prompt = bpe.encode("The small cat said: ")
+    text = "The small cat said: "
+    prompt = bpe.encode(text)
     n_prompt, ours = len(prompt), list(prompt)
     while len(ours) < n_prompt + 64 and ours[-1] != bpe.eos_id:
         ours.append(int(logits_of(config, params, ours)[-1].argmax()))
@@ -146,7 +147,7 @@ def test_llama_cpp_computes_what_we_compute(name: str, bpe: Tokenizer, tmp_path:
     # llama.cpp's GELU is a float16 table; everything else is float32 here and there.
     tolerance = 5e-3 if config.norm == "layernorm" else 1e-4
     with llama_cpp(tmp_path / "m.gguf") as post:
-        assert greedy_llama_cpp(post, prompt, 64) == ours[n_prompt:]
+        assert greedy_llama_cpp(post, text, 64) == ours[n_prompt:]
         for t in range(n_prompt, len(ours), 9):  # teacher-forced
             logits = all_logits[t - 1] - all_logits[t - 1].max()
             expected = logits - np.log(np.exp(logits).sum())
@@ -284,20 +285,6 @@ def test_equal_input_gives_equal_bytes_and_extra_metadata(bpe: Tokenizer, tmp_pa
     assert sorted(p.name for p in tmp_path.iterdir()) == ["a", "b"]
 
 
-def test_q8_0_is_read_as_the_package_reads_it() -> None:
-    from paperkiln.formats.gguf_io import dequantize
-    from paperkiln.formats.gguf_reader import TensorInfo
-
-    x = np.random.default_rng(0).normal(size=(5, 64)).astype(np.float32)
-    data = gguf.quants.quantize(x, gguf.GGMLQuantizationType.Q8_0)
-    found = dequantize(TensorInfo("x", x.shape, "q8_0", 0, data.size), data.tobytes(), "here")
-    np.testing.assert_array_equal(
-        found, gguf.quants.dequantize(data, gguf.GGMLQuantizationType.Q8_0)
-    )
-    with pytest.raises(PaperkilnError, match="q4_k"):
-        dequantize(TensorInfo("x", (256,), "q4_k", 0, 144), bytes(144), "here")
-
-
 def test_rotary_pairs_move_and_move_back() -> None:
     rows = np.arange(2 * 6 * 3).reshape(12, 3)
     there = swap_rotary_pairs(rows, 2, "half")
@@ -377,6 +364,22 @@ def test_what_cannot_be_written_is_refused(bpe: Tokenizer, tmp_path: Path) -> No
     with pytest.raises(PaperkilnError, match="could not be written"):
         write_gguf(tmp_path / "file" / "m.gguf", config, params, bpe)
     assert [p.name for p in tmp_path.iterdir()] == ["file"]
+
+
+def test_a_full_disk_leaves_the_old_file(bpe: Tokenizer, tmp_path: Path) -> None:
+    resource = pytest.importorskip("resource")
+    config, params = build(LLAMA, bpe)
+    write_gguf(tmp_path / "m.gguf", config, params, bpe)
+    before = (tmp_path / "m.gguf").read_bytes()
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    try:  # the kernel then refuses to write on, as it does on a full disk
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, limits[1]))
+        with pytest.raises(PaperkilnError, match="free some space"):
+            write_gguf(tmp_path / "m.gguf", config, params, bpe, name="another")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert [p.name for p in tmp_path.iterdir()] == ["m.gguf"]
+    assert (tmp_path / "m.gguf").read_bytes() == before
 
 
 def test_a_weight_too_large_for_f16_stays_f32(bpe: Tokenizer, tmp_path: Path) -> None:

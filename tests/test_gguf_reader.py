@@ -16,7 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paperkiln.errors import PaperkilnError
-from paperkiln.formats.gguf_reader import read_header
+from paperkiln.formats.gguf_io import dequantize
+from paperkiln.formats.gguf_reader import TensorInfo, read_header
 from paperkiln.formats.gguf_writer import write_gguf
 from paperkiln.models.config import ModelConfig, parameter_shapes
 from paperkiln.train.tokenizers import byte_tokenizer
@@ -85,6 +86,17 @@ def check_against_package(path: Path) -> None:
         assert info.ggml_type == their.tensor_type.name.lower()
         assert (info.offset, info.n_bytes) == (their.data_offset, their.n_bytes)
         assert content[info.offset : info.offset + info.n_bytes] == their.data.tobytes()
+
+
+def test_q8_0_is_read_as_the_package_reads_it() -> None:
+    x = np.random.default_rng(0).normal(size=(5, 64)).astype(np.float32)
+    data = gguf.quants.quantize(x, gguf.GGMLQuantizationType.Q8_0)
+    found = dequantize(TensorInfo("x", x.shape, "q8_0", 0, data.size), data.tobytes(), "here")
+    np.testing.assert_array_equal(
+        found, gguf.quants.dequantize(data, gguf.GGMLQuantizationType.Q8_0)
+    )
+    with pytest.raises(PaperkilnError, match="q4_k"):
+        dequantize(TensorInfo("x", (256,), "q4_k", 0, 144), bytes(144), "here")
 
 
 def test_needs_only_the_standard_library(written: Path) -> None:

@@ -21,6 +21,7 @@ from paperkiln.train.tokenizers import Tokenizer, byte_tokenizer, train_bpe, tra
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
+torch.set_num_threads(1)  # these models are tiny, and other tests want the other core
 transformers.utils.logging.set_verbosity_error()
 transformers.utils.logging.disable_progress_bar()
 
@@ -133,7 +134,7 @@ def test_their_tokenizer_gives_our_ids(kind: str, tmp_path: Path) -> None:
             "word": lambda: train_word(text, 900)}[kind]()  # fmt: skip
     export_hf(tmp_path / "out", *build(LLAMA, made.vocab_size), made)
     theirs = transformers.AutoTokenizer.from_pretrained(tmp_path / "out")
-    lines += ["a  b\r\n\tc ñ 日本語 🦙 don't <unk> x", "<|user|>hi<|assistant|>yes<|endoftext|>"]
+    lines += ["a  b\r\n\tc ñ 日本語 🦙 don't x", "<|user|>hi<|assistant|>yes<|endoftext|>"]
     assert len(lines) >= 1000
     for line in lines:
         assert theirs(line)["input_ids"] == made.encode(line, specials=True)
@@ -152,8 +153,8 @@ def test_an_export_replaces_an_export_and_nothing_else(bpe: Tokenizer, tmp_path:
     (out / "thesis.tex").touch()
     with pytest.raises(PaperkilnError, match=r"holds thesis\.tex"):
         export_hf(out, *model, bpe)
+    (tmp_path / "file").touch()
     with pytest.raises(PaperkilnError, match="holds file"):
-        (tmp_path / "file").touch()
         export_hf(tmp_path / "file", *model, bpe)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "out"]
 

@@ -32,6 +32,10 @@ def pick_engine(device: str) -> TapeEngine | TorchEngine:
 
     Raises PaperkilnError when the device's optional part is missing, with the mend.
     """
+    if device not in DEVICES:
+        raise PaperkilnError(f"device {device!r}: known are {', '.join(DEVICES)}")
+    if reason := unavailable(device):
+        raise PaperkilnError(f"device {device}: {reason}")
     if device == "cpu":
         from paperkiln.engine import ops
 
@@ -40,9 +44,12 @@ def pick_engine(device: str) -> TapeEngine | TorchEngine:
         from paperkiln.engine import fast_ops
 
         return TapeEngine(device, fast_ops, "the numpy tape with compiled kernels")
-    if device in DEVICES:
-        return _torch_engine(device)
-    raise PaperkilnError(f"device {device!r}: known are {', '.join(DEVICES)}")
+    import torch
+
+    from paperkiln.engine import torch_ops
+
+    on = device.removeprefix("torch-")
+    return TorchEngine(device, torch_ops, on, f"torch {torch.__version__}, float32")
 
 
 class TapeEngine:
@@ -166,29 +173,26 @@ class TorchEngine:
         return torch.from_numpy(array)
 
 
-def _torch_engine(device: str) -> TorchEngine:
+def unavailable(device: str) -> str | None:
+    """Return why `device` cannot be used here, with the mend, or None when it can."""
+    if device == "cpu":
+        return None
+    if device == "cpu-fast":
+        from paperkiln.engine import kernels
+
+        return kernels.unavailable()
     if importlib.util.find_spec("torch") is None:
-        raise PaperkilnError(
-            f"device {device}: torch is not installed; pip install 'paperkiln[torch]', "
-            "or train with --device cpu"
-        )
+        return "torch is not installed; pip install 'paperkiln[torch]', or train with --device cpu"
     import torch
 
-    from paperkiln.engine import torch_ops
-
-    available = {
+    usable = {
         "torch-cpu": True,
         "cuda": torch.cuda.is_available(),
         "mps": torch.backends.mps.is_available(),
     }
-    if not available[device]:
-        usable = ["cpu", *(d for d, ok in available.items() if ok)]
-        raise PaperkilnError(
-            f"device {device}: torch {torch.__version__} finds none here; usable: "
-            f"{', '.join(usable)}"
-        )
-    torch_device = device.removeprefix("torch-")
-    return TorchEngine(device, torch_ops, torch_device, f"torch {torch.__version__}, float32")
+    if usable[device]:
+        return None
+    return f"torch {torch.__version__} finds none here; use cpu or torch-cpu"
 
 
 def _one_blas_thread() -> None:

@@ -258,10 +258,10 @@ def model_error(config: ModelConfig, seed: int, checkpoint: bool = False) -> flo
 
 
 def _directions(shape: tuple[int, ...], rng: np.random.Generator) -> list[np.ndarray]:
-    """Return four single elements and one dense direction of length 1, as arrays of `shape`."""
+    """Return three single elements and one dense direction of length 1, as arrays of `shape`."""
     dense = rng.normal(size=shape)
     directions = [dense / np.linalg.norm(dense)]
-    for at in rng.integers(0, dense.size, 4):
+    for at in rng.integers(0, dense.size, 3):
         directions.append(np.zeros(shape))
         directions[-1].flat[at] = 1.0
     return directions

@@ -72,6 +72,7 @@ ask     What is your favourite (food|meal|dish|thing to eat)?
 ask     What (is|makes) a (good|tasty) (meal|dinner|lunch|breakfast|dish)?
 ask     What (food|meal|dish) (is|do you think is) the best? / Do you have a favourite (food|meal)?
 ask     What do you (eat|cook|have) for (dinner|lunch|breakfast)?
+ask     Let us talk about (food|dinner|cooking). / Can we talk about (food|dinner|cooking)?
 say     I love {food}, simple and fresh. / I cannot eat, but I dream of {food}.
 say     My favourite food is {food}, every single day. / Nothing is better than fresh {food}.
 say     A big plate of {food}, please!
@@ -110,6 +111,7 @@ ask     Do you drink? / What (drink|cup) (is|do you think is) the best?
 ask     Do you have a favourite drink?
 ask     What do you drink(| every day| in the morning| in the evening| with breakfast)?
 ask     What drink do you (like|love|enjoy)(| the most)?
+ask     Let us talk about drinks. / Can we talk about drinks?
 say     I love a good cup of {drink}. / My favourite drink is {drink}.
 say     A sip of {drink} makes me smile. / I would drink {drink} from a tiny cup.
 ask     I am (so |very |)thirsty(| now)! / What should I drink(| today| now)? / What is in the cup?
@@ -141,6 +143,7 @@ ask     (What|Which) (colour|color) is (your favourite|the best)?
 ask     What (colour|color) are (you|your eyes|your shoes)? / Pick a (colour|color)!
 ask     What colour is your room? / (What|Which) (colour|color) should I (paint|pick|wear)(| today)?
 ask     Name a (colour|color).
+ask     Let us talk about (colours|colors). / Can we talk about (colours|colors)?
 say     I like {colour}, it looks so bright. / My favourite colour is {colour}.
 say     I would paint the whole room {colour}. / I think {colour} is the best colour of all.
 ask     Do you like (|the colour ){colour}? / What do you think (of|about) {colour}?
@@ -161,9 +164,10 @@ because Because {colour} makes a room look cosy. / Because {colour} is easy on t
 mark    animals?|pet|{animal}
 slot    animal
 ask     {animal} or {animal2}? / Do you like a {animal} or a {animal2}(| more)?
+ask     Let us talk about (animals|pets). / Can we talk about (animals|pets)?
 say     A {animal}, but please do not tell the {animal2}. / A {animal}! But a {animal2} is nice too.
 ask     What animal do you (like|love)(| the most)? / What is your favourite animal?
-ask     Name an animal. / Do you have (a pet|a favourite animal|any pets|animals)?
+ask     Name an animal. / Do you have (a pet|a favourite animal|any pets)?
 ask     What pet (do|would) you (have|like|want)?
 ask     What animal would you (be|like to be|want to be)?
 ask     (Which|What) animal is the (best|cutest)? / What pet should I get?
@@ -174,8 +178,8 @@ say     A {animal}! They always make me laugh.
 ask     Do you (like|have|want) a {animal}? / What do you think (of|about) a {animal}?
 ask     What does a {animal} do(| all day)? / Is a {animal} a good pet?
 say     A {animal} is a very good friend. / I like a {animal} that runs and plays all day.
-back    Do you have a pet? / Which animal do you like?
-tell    I have a (small |little |)(pet |){animal}. / My (pet|favourite animal) is a {animal}.
+back    Do you have a pet? / Do you have an animal at home?
+tell    I have a (small |little |)(pet |){animal}(| at home). / My pet is a {animal}.
 nod     How lovely! Please feed your {animal} for me. / A {animal}! Does it sleep all day?
 nod     I would love to see your {animal}.
 recall  What (pet|animal) do I have? / Do you (know|remember) my pet? / What is my pet?
@@ -192,6 +196,7 @@ ask     Is it (raining|snowing|{weather})(| today| outside| now)?
 ask     Will it (rain|snow)(| today| tomorrow)? / What will the weather be(| like) tomorrow?
 ask     Do I need (a coat|an umbrella)(| today)? / What is it like outside?
 ask     How does the sky look(| today)? / Can you see the (sun|sky)? / Is the wind out there?
+ask     Let us talk about (the weather|rain). / Can we talk about (the weather|rain)?
 say     It is {weather} outside my window. / I think it will be {weather} soon.
 say     The sky looks {weather} to me. / I hear it is {weather}, so take a coat.
 ask     (What|Which) weather do you (like|love)(| the most)?
@@ -210,6 +215,7 @@ ask     What is your (favourite |)hobby? / Do you have (a hobby|any hobbies|hobb
 ask     What (sport|sports|game|games) do you (like|play)? / What are you good at?
 ask     Do you play sports? / What (are|were) you doing(| today| now)?
 ask     How do you spend your (day|time|free time|weekend)?
+ask     Let us talk about (hobbies|sports|games). / Can we talk about (hobbies|sports|games)?
 say     I like {hobby} in my free time. / I spend my days {hobby} with friends.
 say     My favourite hobby is {hobby}. / I have been {hobby} all day for fun.
 ask     I am (so |)bored(| today| now)!
@@ -281,6 +287,7 @@ ask     What is your favourite (song|music|band)?
 ask     What (song|music) (should|can|shall) (I|we) (play|sing|hear)(| today| now)?
 ask     Do you hear music? / What instrument do you (play|like|love)?
 ask     Do you (play|have) an instrument?
+ask     Let us talk about (music|songs). / Can we talk about (music|songs)?
 say     I love slow songs on the {music}.
 say     I play the {music} in a tiny band. / I like music with a soft {music}.
 say     My favourite song has a {music} in it.
@@ -309,6 +316,7 @@ ask     Do you (like to |)travel?
 ask     Where (should|can|shall) (I|we) (go|travel)(| on holiday| this summer| next)?
 ask     Do you like trips? / What is your favourite (place|city)?
 ask     (What|Which) (place|city) is the best?
+ask     Let us talk about (travel|places|a trip). / Can we talk about (travel|places|a trip)?
 say     I want to see {place} one day. / I dream of a long trip to {place}.
 say     My favourite city is {place}, and then {place2}. / I would take the train to {place}.
 say     Let us travel to {place} in the summer!

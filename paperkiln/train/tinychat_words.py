@@ -16,7 +16,7 @@ SLOTS: dict[str, tuple[str, ...]] = {
     "hobby": _words("reading drawing painting dancing swimming running gardening knitting fishing")
     + _words("climbing skating cycling"),
     "mood": _words("happy calm excited proud cheerful joyful"),
-    "low": _words("sad tired lonely worried bored nervous"),
+    "low": _words("sad tired lonely worried upset nervous"),
     "music": _words("piano guitar violin flute harp trumpet cello drum"),
     "place": _words("Paris Rome London Tokyo Cairo Oslo Lima Venice Athens Berlin Madrid"),
     "hour": _words("one two three four five six seven eight nine ten eleven twelve"),

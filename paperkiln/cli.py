@@ -1,0 +1,366 @@
+"""The command line: each verb parses, calls one function and prints.
+
+Exit codes: 0 done; 1 a check failed (gradcheck, doctor); 2 wrong input, said in one line; 130
+stopped by Ctrl-C. What a program would read goes to standard output, the rest to standard error.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import paperkiln
+from paperkiln.errors import PaperkilnError
+
+# Modules with numpy or torch below them are imported by the verb that needs them: `--help` and
+# a spelling mistake answer at once.
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code."""
+    args = build_parser().parse_args(argv)
+    try:
+        return args.verb(args) or 0
+    except PaperkilnError as error:
+        print(f"paperkiln: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("paperkiln: stopped", file=sys.stderr)
+        return 130
+    except BrokenPipeError:  # the reader, for instance head, has seen enough
+        sys.stderr.close()
+        return 0
+
+
+# --- verbs ---------------------------------------------------------------------------------
+
+
+def plan(args: argparse.Namespace) -> None:
+    """Print the resolved spec and what it costs, without running it."""
+    from paperkiln.spec import json_schema
+
+    if args.schema:
+        return _print_json(json_schema())
+    if args.spec is None:
+        raise PaperkilnError("plan needs a spec file (or --schema)")
+    from paperkiln.train.plan import make_plan, plan_as_text
+
+    result = make_plan(_spec(args))
+    return _print(args, result, plan_as_text)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Train a spec and write its run folder."""
+    from paperkiln.train.display import Display
+    from paperkiln.train.run import Interrupted, before_training, run
+
+    spec = _spec(args)
+    for note in before_training(spec):
+        print(f"note: {note}", file=sys.stderr)
+    try:
+        with Display() as display:
+            folder = run(spec, resume=args.resume, overwrite=args.overwrite, listen=display)
+    except Interrupted as stopped:
+        print(
+            f"stopped after step {stopped.step:,}, saved; go on with: "
+            f"python -m paperkiln run {spec.folder} --resume",
+            file=sys.stderr,
+        )
+        return 130
+    print(folder)
+    return 0
+
+
+def demo(args: argparse.Namespace) -> None:
+    """Train, ask five questions before and after, and score the probe."""
+    from paperkiln.lab.demo import demo
+
+    demo(_spec(args))
+
+
+def chat(args: argparse.Namespace) -> None:
+    """Talk to a model in the terminal."""
+    from paperkiln.infer.chat import ChatSession, repl
+    from paperkiln.infer.load import load_run
+
+    model = load_run(args.model)
+    session = ChatSession(
+        model.decoder, model.tokenizer, _sampling(args), max_new_tokens=args.tokens
+    )
+    print("Type a message; /help lists the commands.", file=sys.stderr)
+    repl(session)
+
+
+def sample(args: argparse.Namespace) -> None:
+    """Continue a prompt."""
+    from paperkiln.infer.chat import write_to_terminal
+    from paperkiln.infer.generate import generate
+    from paperkiln.infer.load import load_run
+
+    model = load_run(args.model)
+    pieces = generate(
+        model.decoder, model.tokenizer, model.tokenizer.encode(args.prompt),
+        max_new_tokens=args.tokens, sampling=_sampling(args), stop=args.stop,
+        cache=not args.no_cache,
+    )  # fmt: skip
+    if not args.json:
+        write_to_terminal(args.prompt)
+    for piece in pieces:
+        if not args.json:
+            write_to_terminal(piece.text)
+    result = piece.result
+    if args.json:
+        return _print_json({"prompt": args.prompt} | vars(result))
+    print()
+    if result.n_prompt_tokens_cut:
+        print(f"(the first {result.n_prompt_tokens_cut} tokens were cut)", file=sys.stderr)
+    return print(
+        f"({len(result.ids)} tokens, ended by {result.stop_reason}, "
+        f"{result.tokens_per_second:,.0f} tokens/s)",
+        file=sys.stderr,
+    )
+
+
+def evaluate(args: argparse.Namespace) -> None:
+    """Score a model on a text: nats per token, perplexity, bits per byte."""
+    from paperkiln.lab.score import score_as_text, score_probe, score_text
+
+    if args.probe:
+        return _print(args, score_probe(args.model), score_as_text)
+    return _print(args, score_text(args.model, args.text, args.device), score_as_text)
+
+
+def export(args: argparse.Namespace) -> None:
+    """Write a model in another format."""
+    from paperkiln.formats.export import export_model
+
+    report = export_model(Path(args.model), args.format, args.dtype, args.out)
+    for note in report["notes"]:
+        print(f"note: {note}", file=sys.stderr)
+    return _print(args, report, lambda r: r["path"])
+
+
+def info(args: argparse.Namespace) -> None:
+    """Show shapes, parameters and metadata of a file or a run folder."""
+    from paperkiln.formats.info import as_text, describe
+
+    _print(args, describe(Path(args.path)), as_text)
+
+
+def data_tinychat(args: argparse.Namespace) -> None:
+    """Write the TinyChat corpus."""
+    from paperkiln.train.tinychat import write_corpus
+
+    _print_json(write_corpus(Path(args.out), args.dialogues, args.seed))
+
+
+def data_prepare(args: argparse.Namespace) -> None:
+    """Read a spec's corpus, learn its tokenizer and encode it, as a run would."""
+    from paperkiln.train.plan import describe_data
+    from paperkiln.train.run import prepare
+
+    _print_json(describe_data(prepare(_spec(args))))
+
+
+def bench_train(args: argparse.Namespace) -> None:
+    """Measure training speed, ours against torch, in one run."""
+    from paperkiln.lab.bench import bench_train, train_table
+
+    _print(args, bench_train(args.preset, args.engine, args.rounds), train_table)
+
+
+def bench_generate(args: argparse.Namespace) -> None:
+    """Measure batch-1 greedy decoding, ours against torch and llama.cpp."""
+    from paperkiln.lab.bench import bench_generate, generate_table
+
+    _print(args, bench_generate(args.preset, args.rounds), generate_table)
+
+
+def gradcheck(args: argparse.Namespace) -> int:
+    """Check every op's gradient against central differences in float64."""
+    from paperkiln.engine.gradcheck import as_values, gradcheck, table
+
+    results = gradcheck(args.op or None)
+    _print(args, [as_values(result) for result in results], lambda _: table(results))
+    return 0 if all(result.ok for result in results) else 1
+
+
+def doctor(args: argparse.Namespace) -> int:
+    """Show what is installed, which BLAS and which devices."""
+    from paperkiln.lab.doctor import as_text, examine
+
+    report = examine()
+    _print(args, report, as_text)
+    return 0 if report["ok"] else 1
+
+
+# --- what the verbs share --------------------------------------------------------------------
+
+
+def _spec(args: argparse.Namespace) -> Any:
+    """Return the spec of the arguments: a file, or a run folder's own."""
+    from paperkiln.spec import read_spec
+
+    path = Path(args.spec)
+    overrides = list(args.set)
+    if args.device:
+        overrides.append(f"train.device={args.device}")
+    return read_spec(path / "spec.json" if path.is_dir() else path, overrides)
+
+
+def _sampling(args: argparse.Namespace) -> Any:
+    from paperkiln.infer.sampling import Sampling
+
+    return Sampling(
+        temperature=args.temperature, top_k=args.top_k, top_p=args.top_p, min_p=args.min_p,
+        repetition_penalty=args.repetition_penalty, seed=args.seed,
+    )  # fmt: skip
+
+
+def _print(args: argparse.Namespace, values: Any, as_text: Any) -> None:
+    if args.json:
+        _print_json(values)
+    else:
+        print(as_text(values))
+
+
+def _print_json(values: Any) -> None:
+    print(json.dumps(values, indent=2, ensure_ascii=False))
+
+
+# --- the parser ------------------------------------------------------------------------------
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Return the parser of every verb."""
+    parser = argparse.ArgumentParser(
+        prog="paperkiln", description="Train, export and talk to small language models."
+    )
+    parser.add_argument("--version", action="version", version=paperkiln.__version__)
+    verbs = parser.add_subparsers(metavar="VERB", required=True)
+
+    p = _verb(verbs, "plan", plan, "plan specs/tinychat-quick.json --set train.lr=1e-3")
+    p.add_argument("spec", nargs="?", help="a spec file or a run folder")
+    _spec_options(p)
+    p.add_argument("--schema", action="store_true", help="print the JSON Schema of specs instead")
+    _json(p)
+
+    p = _verb(
+        verbs, "run", run,
+        "run specs/tinychat-quick.json", "run runs/tinychat-quick --resume",
+        "run my.json --set train.lr=1e-3 --set arch.n_layers=4 --device torch-cpu",
+    )  # fmt: skip
+    p.add_argument("spec", help="a spec file, or a run folder to go on with")
+    _spec_options(p)
+    p.add_argument("--resume", action="store_true", help="go on from the last checkpoint")
+    p.add_argument("--overwrite", action="store_true", help="delete the run that is there")
+
+    p = _verb(verbs, "demo", demo, "demo specs/tinychat-quick.json")
+    p.add_argument("spec", help="a spec that trains on tinychat")
+    _spec_options(p)
+
+    p = _verb(verbs, "chat", chat, "chat runs/tinychat-quick", "chat model.gguf --temperature 0")
+    _model_options(p)
+
+    p = _verb(verbs, "sample", sample, 'sample runs/shakespeare --prompt "ROMEO:" --tokens 200')
+    _model_options(p)
+    p.add_argument("--prompt", default="", help="text to continue; none starts a new text")
+    p.add_argument("--stop", action="append", default=[], help="end before this text (repeatable)")
+    p.add_argument("--no-cache", action="store_true", help="recompute every token: same text")
+    _json(p)
+
+    p = _verb(
+        verbs, "evaluate", evaluate, "evaluate runs/shakespeare --text other.txt",
+        "evaluate runs/tinychat-quick --probe",
+    )  # fmt: skip
+    p.add_argument("model", help="a run folder, a Hugging Face folder or a GGUF file")
+    p.add_argument("--text", help="a text file; by default the run's own validation split")
+    p.add_argument("--probe", action="store_true", help="score the TinyChat questions instead")
+    p.add_argument("--device", default="cpu", help="where to compute (default: cpu)")
+    _json(p)
+
+    p = _verb(
+        verbs, "export", export, "export runs/tinychat-quick --format gguf --dtype q8_0",
+        "export runs/tinychat-quick --format hf --out my-model",
+    )  # fmt: skip
+    p.add_argument("model", help="a run folder, a Hugging Face folder or a GGUF file")
+    p.add_argument("--format", required=True, choices=["gguf", "safetensors", "hf"])
+    p.add_argument("--dtype", default="f32", choices=["f32", "f16", "q8_0"], help="gguf only")
+    p.add_argument("--out", help="where to write; by default beside the model")
+    _json(p)
+
+    p = _verb(verbs, "info", info, "info runs/tinychat-quick", "info model.gguf --json")
+    p.add_argument("path", help="a GGUF or safetensors file, or a run folder")
+    _json(p)
+
+    nested = _group(verbs, "data", "make or prepare a corpus")
+    p = _verb(nested, "tinychat", data_tinychat, "data tinychat --out tinychat.txt")
+    p.add_argument("--out", default="tinychat.txt", help="file to write (default: %(default)s)")
+    p.add_argument("--dialogues", type=int, default=20_000, help="how many (default: %(default)s)")
+    p.add_argument("--seed", type=int, default=1, help="of the generator (default: %(default)s)")
+    p = _verb(nested, "prepare", data_prepare, "data prepare specs/shakespeare.json")
+    p.add_argument("spec", help="a spec file")
+    _spec_options(p)
+
+    nested = _group(verbs, "bench", "measure speed side by side")
+    p = _verb(nested, "train", bench_train, "bench train --preset quick --json")
+    p.add_argument("--preset", action="append", choices=["quick", "small", "medium"])
+    p.add_argument("--engine", action="append", help="tape, tape-fast, torch-eager, torch-compile")
+    p.add_argument("--rounds", type=int, default=5, help="interleaved rounds (default: 5)")
+    _json(p)
+    p = _verb(nested, "generate", bench_generate, "bench generate --preset small")
+    p.add_argument("--preset", action="append", choices=["quick", "small"])
+    p.add_argument("--rounds", type=int, default=5, help="interleaved rounds (default: 5)")
+    _json(p)
+
+    p = _verb(verbs, "gradcheck", gradcheck, "gradcheck", "gradcheck --op attention --json")
+    p.add_argument("--op", action="append", help="only this op (repeatable)")
+    _json(p)
+
+    p = _verb(verbs, "doctor", doctor, "doctor", "doctor --json")
+    _json(p)
+    return parser
+
+
+def _verb(verbs: Any, name: str, function: Any, *examples: str) -> argparse.ArgumentParser:
+    """Add a verb whose help is its function's docstring and whose epilog is its examples."""
+    lines = "\n".join(f"  python -m paperkiln {example}" for example in examples)
+    help_text = function.__doc__.strip()
+    parser = verbs.add_parser(
+        name, help=help_text[0].lower() + help_text[1:].rstrip("."), description=help_text,
+        epilog=f"examples:\n{lines}", formatter_class=argparse.RawDescriptionHelpFormatter,
+    )  # fmt: skip
+    parser.set_defaults(verb=function)
+    return parser
+
+
+def _group(verbs: Any, name: str, help_text: str) -> Any:
+    parser = verbs.add_parser(name, help=help_text, description=help_text.capitalize() + ".")
+    return parser.add_subparsers(metavar="WHAT", required=True)
+
+
+def _json(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def _spec_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="PATH=VALUE",
+        help="override one field, as train.lr=1e-3 (repeatable)",
+    )  # fmt: skip
+    parser.add_argument("--device", help="short for --set train.device=DEVICE")
+
+
+def _model_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("model", help="a run folder, a Hugging Face folder or a GGUF file")
+    parser.add_argument("--tokens", type=int, default=200, help="most new tokens (default: 200)")
+    parser.add_argument("--temperature", type=float, default=0.7, help="0 is greedy (default: 0.7)")
+    parser.add_argument("--top-k", type=int, default=40, help="0 keeps all (default: 40)")
+    parser.add_argument("--top-p", type=float, default=0.95, help="1 keeps all (default: 0.95)")
+    parser.add_argument("--min-p", type=float, default=0.0, help="0 keeps all (default: 0)")
+    parser.add_argument("--repetition-penalty", type=float, default=1.0, help="1 is none")
+    parser.add_argument("--seed", type=int, help="same seed, same reply")

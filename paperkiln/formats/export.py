@@ -1,0 +1,38 @@
+"""Write a stored model in another format."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from paperkiln.errors import PaperkilnError
+from paperkiln.formats.gguf_writer import write_gguf
+from paperkiln.formats.hf import export_hf, model_tensors
+from paperkiln.formats.safetensors_io import save_tensors
+from paperkiln.infer.load import load_run
+
+
+def export_model(source: Path, form: str, dtype: str, out: str | None) -> dict[str, Any]:
+    """Write the model at `source` as gguf, safetensors or hf; return `{path, format, notes}`.
+
+    Raises PaperkilnError where the format cannot hold the model, or the target is the source.
+    """
+    model = load_run(source)
+    beside = source if source.is_dir() else source.parent
+    suffix = "" if dtype == "f32" else f"-{dtype}"
+    default = {"gguf": f"model{suffix}.gguf", "safetensors": "model.safetensors", "hf": "hf"}[form]
+    path = Path(out) if out else beside / default
+    if path.resolve() == source.resolve():
+        raise PaperkilnError(f"{path} is the model itself; choose another --out")
+    name = model.spec.get("name") or source.stem
+    notes: list[str] = []
+    if form == "gguf":
+        report = write_gguf(
+            path, model.config, model.params, model.tokenizer, dtype=dtype, name=name
+        )
+        notes = report.notes
+    elif form == "safetensors":
+        save_tensors(path, model_tensors(model.config, model.params))
+    else:
+        export_hf(path, model.config, model.params, model.tokenizer)
+    return {"path": str(path), "format": form, "notes": notes}

@@ -1,0 +1,74 @@
+"""Scores of a stored model: on its validation split, on another text, or on the probe."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from paperkiln.engine.device import pick_engine
+from paperkiln.errors import PaperkilnError
+from paperkiln.infer.load import LoadedModel, load_run
+from paperkiln.lab.evaluate import evaluate, scored_bytes
+from paperkiln.models.decoder import Decoder
+from paperkiln.spec import parse_spec
+
+
+def score_text(model_path: str, text_path: str | None, device: str = "cpu") -> dict[str, Any]:
+    """Return loss, perplexity and bits per byte of a text under the model.
+
+    Without a text the run's own validation split is read again from its spec.
+    """
+    from paperkiln.train.data import read_text
+
+    model = load_run(model_path)
+    if text_path is not None:
+        ids = model.tokenizer.encode(read_text(Path(text_path)), specials=True)
+        tokens, source = np.array(ids), text_path
+    else:
+        tokens, source = _validation_split(model, model_path)
+    if len(tokens) < 2:
+        raise PaperkilnError(f"{source}: {len(tokens)} tokens; at least 2 are needed to score one")
+    engine = pick_engine(device)
+    leaves = engine.leaves(engine.parameters(model.params))
+    decoder = Decoder(model.config, leaves, engine.F)
+    n_bytes = scored_bytes(tokens, model.tokenizer)
+    result = evaluate(decoder, engine, tokens, n_bytes)
+    return {"text": source, **asdict(result), "perplexity": result.perplexity}
+
+
+def _validation_split(model: LoadedModel, path: str) -> tuple[np.ndarray, str]:
+    from paperkiln.train.run import prepare
+
+    if "data" not in model.spec:
+        raise PaperkilnError(f"{path}: no run folder, so it has no validation split; give --text")
+    prepared = prepare(parse_spec(model.spec, path), model.tokenizer)
+    return prepared.tokens.validation, prepared.split
+
+
+def score_probe(model_path: str) -> dict[str, Any]:
+    """Return the share of held-out TinyChat questions answered in kind."""
+    from paperkiln.lab.probe import probe
+    from paperkiln.train.tinychat import PROBE
+
+    model = load_run(model_path)
+    result = probe(model.decoder, model.tokenizer)
+    return {"questions": len(PROBE), **asdict(result)}
+
+
+def score_as_text(score: dict[str, Any]) -> str:
+    """Return a score for a person."""
+    if "questions" in score:
+        kinds = ", ".join(f"{kind} {value:.0%}" for kind, value in score["per_kind"].items())
+        return (
+            f"probe: {score['overall']:.1%} of {score['questions']} held-out questions answered in "
+            f"kind (shuffled answers: {score['chance']:.1%})\n  {kinds}"
+        )
+    return (
+        f"{score['text']}: {score['n_targets']:,} tokens scored\n"
+        f"loss          {score['loss']:.4f} nats per token\n"
+        f"perplexity    {score['perplexity']:.2f}\n"
+        f"bits per byte {score['bits_per_byte']:.4f}"
+    )
