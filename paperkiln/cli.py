@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,9 +23,12 @@ from paperkiln.errors import PaperkilnError
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
+    _accept_any_character()
     args = build_parser().parse_args(argv)
     try:
-        return args.verb(args) or 0
+        code = args.verb(args) or 0
+        sys.stdout.flush()
+        return code
     except PaperkilnError as error:
         print(f"paperkiln: {error}", file=sys.stderr)
         return 2
@@ -32,8 +36,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("paperkiln: stopped", file=sys.stderr)
         return 130
     except BrokenPipeError:  # the reader, for instance head, has seen enough
-        sys.stderr.close()
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is left
         return 0
+    except OSError as error:
+        print(f"paperkiln: {error}", file=sys.stderr)
+        return 2
+    except MemoryError:
+        print("paperkiln: not enough memory; choose a smaller model or batch", file=sys.stderr)
+        return 2
 
 
 # --- verbs ---------------------------------------------------------------------------------
@@ -75,11 +85,17 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def demo(args: argparse.Namespace) -> None:
+def demo(args: argparse.Namespace) -> int:
     """Train, ask five questions before and after, and score the probe."""
     from paperkiln.lab.demo import demo
+    from paperkiln.train.run import Interrupted
 
-    demo(_spec(args))
+    try:
+        demo(_spec(args))
+    except Interrupted as stopped:
+        print(f"{stopped}, saved; the same command goes on", file=sys.stderr)
+        return 130
+    return 0
 
 
 def chat(args: argparse.Namespace) -> None:
@@ -182,11 +198,9 @@ def bench_generate(args: argparse.Namespace) -> None:
 
 def gradcheck(args: argparse.Namespace) -> int:
     """Check every op's gradient against central differences in float64."""
-    from paperkiln.engine.gradcheck import as_values, gradcheck, table
+    from paperkiln.engine.gradcheck import main as check
 
-    results = gradcheck(args.op or None)
-    _print(args, [as_values(result) for result in results], lambda _: table(results))
-    return 0 if all(result.ok for result in results) else 1
+    return check(args.json, args.op)
 
 
 def doctor(args: argparse.Namespace) -> int:
@@ -201,6 +215,13 @@ def doctor(args: argparse.Namespace) -> int:
 # --- what the verbs share --------------------------------------------------------------------
 
 
+def _accept_any_character() -> None:
+    """Show what a terminal or pipe cannot encode, or sends wrongly encoded, as a replacement."""
+    for stream in (sys.stdin, sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")
+
+
 def _spec(args: argparse.Namespace) -> Any:
     """Return the spec of the arguments: a file, or a run folder's own."""
     from paperkiln.spec import read_spec
@@ -209,12 +230,17 @@ def _spec(args: argparse.Namespace) -> Any:
     overrides = list(args.set)
     if args.device:
         overrides.append(f"train.device={args.device}")
-    return read_spec(path / "spec.json" if path.is_dir() else path, overrides)
+    if path.is_dir():  # the folder that is named, even if it was moved since
+        overrides.insert(0, f"out_dir={json.dumps(str(path))}")
+        path = path / "spec.json"
+    return read_spec(path, overrides)
 
 
 def _sampling(args: argparse.Namespace) -> Any:
     from paperkiln.infer.sampling import Sampling
 
+    if args.tokens < 1:
+        raise PaperkilnError(f"--tokens {args.tokens}: should be 1 or more")
     return Sampling(
         temperature=args.temperature, top_k=args.top_k, top_p=args.top_p, min_p=args.min_p,
         repetition_penalty=args.repetition_penalty, seed=args.seed,

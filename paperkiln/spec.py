@@ -23,7 +23,9 @@ GgufType = Literal["f32", "f16", "q8_0"]
 
 
 class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True)
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, validate_default=True, allow_inf_nan=False
+    )
 
 
 class DataSpec(_Section):
@@ -155,10 +157,10 @@ def read_spec(path: Path, overrides: list[str] | None = None) -> RunSpec:
     try:
         if path.stat().st_size > _MAX_SPEC_BYTES:
             raise PaperkilnError(f"{path}: {path.stat().st_size:,} bytes is no run spec")
-        values = json.loads(path.read_text(encoding="utf-8"))
+        values = json.loads(path.read_text(encoding="utf-8-sig"))
     except FileNotFoundError:
         raise PaperkilnError(f"{path}: no such spec file") from None
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, UnicodeDecodeError, RecursionError) as error:
         raise PaperkilnError(f"{path}: cannot be read as a spec ({error})") from None
     except json.JSONDecodeError as error:
         raise PaperkilnError(
@@ -206,6 +208,8 @@ def _explain(error: dict[str, Any]) -> str:
         near = difflib.get_close_matches(location[-1], known, n=1)
         mend = f"did you mean {near[0]}?" if near else f"known here: {', '.join(known)}"
         return f"{path}: unknown name, {mend}"
+    if location == ["version"]:
+        return f"version {error['input']}, but this paperkiln reads {FORMAT_VERSION}; update it"
     message = error["msg"].removeprefix("Value error, ")
     shown = json.dumps(error["input"], default=str)
     if isinstance(error["input"], dict):

@@ -49,7 +49,7 @@ def plain(text: str) -> str:
 def test_corpus_is_the_same_everywhere(tmp_path: Path) -> None:
     # Changing a phrase changes this sum: put the new one here, and retrain what depends on it.
     counts = tinychat.write_corpus(tmp_path / "c.txt", 500, seed=0)
-    assert counts["sha256"] == "PINNED"
+    assert counts["sha256"] == "535062cbdb44705ef357fffeca4477097f48baa3fbd83ca20a3d50c90c7c7d7a"
 
 
 def test_a_dialogue_depends_on_seed_and_index_alone(dialogues: list[tinychat.Dialogue]) -> None:
@@ -232,11 +232,12 @@ def test_held_out_phrasings_are_never_generated(dialogues: list[tinychat.Dialogu
     assert not held_out & emitted
 
 
-def test_held_out_phrasings_use_words_that_users_say(dialogues: list[tinychat.Dialogue]) -> None:
-    texts = [text for d in dialogues for role, text in d if role == "user"]
-    known = {word for text in texts for word in tinychat.words_of(text)}
-    for question in HELD_OUT:
-        assert set(tinychat.words_of(question)) <= known, question
+def test_held_out_phrasings_use_words_that_users_say() -> None:
+    corpus = tinychat.generate(15_000, seed=1)  # about what the demo trains on
+    texts = (text for dialogue in corpus for role, text in dialogue if role == "user")
+    said = Counter(word for text in texts for word in tinychat.words_of(text))
+    asked = {word for question in HELD_OUT for word in tinychat.words_of(question)}
+    assert not {word: said[word] for word in asked if said[word] < 10}
 
 
 def test_score_of_right_shifted_and_empty_answers(exchanges: list[tuple[str, str]]) -> None:

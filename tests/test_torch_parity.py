@@ -100,6 +100,40 @@ def test_every_op_agrees(dtype: type, capsys: pytest.CaptureFixture) -> None:
     assert [e for e in errors if e[0] > TOLERANCE[dtype]] == []
 
 
+def attention_by_definition(
+    q: np.ndarray, k: np.ndarray, v: np.ndarray, window: int | None, sinks: int, slopes: list[float]
+) -> np.ndarray:
+    """One query at a time: (T, H, E) and (T, K, E) -> (T, H, E)."""
+    T, H, E = q.shape
+    out = np.zeros(q.shape)
+    for i, h in product(range(T), range(H)):
+        seen = [j for j in range(i + 1) if window is None or i - j < window or j < sinks]
+        keys, values = (a[seen, h // (H // k.shape[1])] for a in (k, v))
+        scores = keys @ q[i, h] / np.sqrt(E) - slopes[h] * (i - np.array(seen))
+        weights = np.exp(scores) / np.exp(scores).sum()
+        out[i, h] = weights @ values
+    return out
+
+
+# The engines share the tables of slopes and of what a window sees; here those are spelled out.
+@pytest.mark.parametrize(("window", "sinks"), [(None, 0), (1, 0), (4, 0), (3, 2), (50, 1)])
+@pytest.mark.parametrize(
+    "slopes",
+    [[0.0] * 4, [2**-2, 2**-4, 2**-6, 2**-8], [2**-2, 2**-4, 2**-6, 2**-8, 2**-1, 2**-3]],
+    ids=["no alibi", "alibi 4", "alibi 6"],
+)
+@pytest.mark.parametrize("F", [ops, torch_ops], ids=["tape", "torch"])
+def test_attention_follows_its_definition(
+    F: Any, slopes: list[float], window: int | None, sinks: int
+) -> None:
+    rng, H, alibi = np.random.default_rng(0), len(slopes), slopes[0] > 0
+    q, k, v = (rng.normal(size=(2, 9, heads, 5)) for heads in (H, 2, 2))
+    out = F.to_numpy(F.attention(*map(F.tensor, (q, k, v)), window, sinks, alibi))
+    one_by_one = zip(q, k, v, strict=True)
+    expected = [attention_by_definition(*one, window, sinks, slopes) for one in one_by_one]
+    assert rel_error(out, np.stack(expected)) <= 1e-12
+
+
 # --- whole models --------------------------------------------------------------------------
 
 

@@ -28,11 +28,12 @@ def rope_table(n_positions: int, head_dim: int, theta: float) -> tuple[np.ndarra
 
 
 @lru_cache(maxsize=32)
-def _rope_tables_as(
+def rope_tables_as(
     n_positions: int, head_dim: int, theta: float, dtype: np.dtype
 ) -> tuple[np.ndarray, np.ndarray]:
+    """Return cos and sin of `rope_table` in a dtype, each (T, 1, E/2)."""
     cos, sin = rope_table(n_positions, head_dim, theta)
-    return cos.astype(dtype)[:, None, :], sin.astype(dtype)[:, None, :]  # (T, 1, E/2)
+    return cos.astype(dtype)[:, None, :], sin.astype(dtype)[:, None, :]
 
 
 def _rotate(
@@ -56,7 +57,7 @@ def rope(x: Tensor, theta: float = 10000.0, interleaved: bool = False) -> Tensor
     (x1, x2) -> (x1 cos - x2 sin, x2 cos + x1 sin); a rotation's gradient is the inverse
     rotation. Pairs are (m, m + E/2), or (2m, 2m + 1) when interleaved.
     """
-    cos, sin = _rope_tables_as(x.shape[1], x.shape[3], theta, x.dtype)
+    cos, sin = rope_tables_as(x.shape[1], x.shape[3], theta, x.dtype)
 
     def backward(dout: np.ndarray) -> tuple[np.ndarray]:
         return (_rotate(dout, cos, -sin, interleaved),)
@@ -91,19 +92,28 @@ def alibi_slopes(n_heads: int) -> np.ndarray:
     return np.concatenate([slopes, above[0::2][: n_heads - below]])
 
 
-def _softmax_scores(
-    scores: np.ndarray, bias: np.ndarray, slopes: np.ndarray | None
-) -> None:  # (b, K, G, T, S), in place
-    if slopes is not None:
-        T, S = bias.shape
-        distance = np.arange(S)[None, :] - np.arange(T)[:, None]  # j - i
-        flat = scores.reshape(len(scores), -1, T, S)
-        for h, slope in enumerate(slopes):
-            flat[:, h] += (slope * distance).astype(scores.dtype)
-    scores += bias
-    scores -= scores.max(axis=-1, keepdims=True)
-    np.exp(scores, out=scores)
-    scores *= 1.0 / scores.sum(axis=-1, keepdims=True)
+class NumpyRows:
+    """The two elementwise passes of attention, which `fast_ops` replaces by compiled ones."""
+
+    @staticmethod
+    def softmax(scores: np.ndarray, window: int | None, sinks: int, alibi: bool) -> None:
+        """Turn scores (b, K, G, T, T) into probabilities over the visible keys, in place."""
+        b, K, G, T, _ = scores.shape
+        if alibi:
+            distance = np.arange(T)[None, :] - np.arange(T)[:, None]  # j - i
+            per_head = scores.reshape(b, K * G, T, T)
+            for h, slope in enumerate(alibi_slopes(K * G)):
+                per_head[:, h] += (slope * distance).astype(scores.dtype)
+        scores += causal_bias(T, window, sinks, scores.dtype)
+        scores -= scores.max(axis=-1, keepdims=True)
+        np.exp(scores, out=scores)
+        scores *= 1.0 / scores.sum(axis=-1, keepdims=True)
+
+    @staticmethod
+    def softmax_backward(ds: np.ndarray, p: np.ndarray, row_dot: np.ndarray) -> None:
+        """Turn dP (b, K, G, T, T) into dS = P ∘ (dP - row_dot), row_dot (b, K, G, T, 1)."""
+        ds -= row_dot
+        ds *= p
 
 
 def attention(
@@ -116,31 +126,46 @@ def attention(
 ) -> Tensor:
     """Return causal attention softmax(q kᵀ / sqrt(E) + bias) v, (B, T, H, E).
 
+    The bias hides what a query does not see (`causal_bias`) and, with alibi, adds
+    -slope (i - j) for its head.
+    """
+    return attention_with(NumpyRows, q, k, v, window, sinks, alibi)
+
+
+def attention_with(
+    rows: type[NumpyRows],
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    window: int | None,
+    sinks: int,
+    alibi: bool,
+) -> Tensor:
+    """Return attention computed with the given elementwise passes.
+
     With P the probabilities and dP = do vᵀ:
     dS = P ∘ (dP - rowsum(dP ∘ P)), and rowsum(dP ∘ P) = rowsum(do ∘ o);
     dq = dS k / sqrt(E), dk = dSᵀ q / sqrt(E), dv = Pᵀ do; k and v sum over their query group.
     """
     B, T, H, E = q.shape
-    S, K = k.shape[1:3]
+    K = k.shape[2]
     scale = 1.0 / np.sqrt(E)
     if window is not None and window >= T:
         window = None
-    bias = causal_bias(T, window, sinks, q.dtype)
-    slopes = alibi_slopes(H) if alibi else None
     # (B, T, H, E) -> (B, K, G, T, E): views; BLAS reads them with their row stride.
     grouped = lambda a: a.reshape(B, T, K, H // K, E).transpose(0, 2, 3, 1, 4)  # noqa: E731
-    per_kv = lambda a: a.transpose(0, 2, 1, 3)[:, :, None]  # noqa: E731  (B, K, 1, S, E)
+    per_kv = lambda a: a.transpose(0, 2, 1, 3)[:, :, None]  # noqa: E731  (B, K, 1, T, E)
     qg, kg, vg = grouped(q.data * q.dtype.type(scale)), per_kv(k.data), per_kv(v.data)
     out = np.empty(q.shape, q.dtype)
     og = grouped(out)
-    chunk = max(1, _CHUNK_BYTES // (H * T * S * q.dtype.itemsize))
+    n_chunk = max(1, _CHUNK_BYTES // (H * T * T * q.dtype.itemsize))
+    chunks = [slice(b, b + n_chunk) for b in range(0, B, n_chunk)]
     keep = recording()
     probs = []
-    for b in range(0, B, chunk):
-        rows = slice(b, b + chunk)
-        p = np.matmul(qg[rows], kg[rows].swapaxes(-1, -2))  # (b, K, G, T, S)
-        _softmax_scores(p, bias, slopes)
-        np.matmul(p, vg[rows], out=og[rows])
+    for part in chunks:
+        p = _scores(qg[part], kg[part])
+        rows.softmax(p, window, sinks, alibi)
+        np.matmul(p, vg[part], out=og[part])
         if keep:
             probs.append(p)
 
@@ -149,19 +174,23 @@ def attention(
         dqg, dkg, dvg = grouped(dq), per_kv(dk)[:, :, 0], per_kv(dv)[:, :, 0]
         dog = grouped(np.ascontiguousarray(dout))
         row_dot = np.einsum("bthe,bthe->bht", dout, out).reshape(B, K, H // K, T, 1)
-        for n, p in enumerate(probs):
-            rows = slice(n * chunk, (n + 1) * chunk)
-            ds = np.matmul(dog[rows], vg[rows].swapaxes(-1, -2))  # (b, K, G, T, S)
-            ds -= row_dot[rows]
-            ds *= p
-            np.matmul(ds, kg[rows], out=dqg[rows])
+        for part, p in zip(chunks, probs, strict=True):
+            ds = _scores(dog[part], vg[part])
+            rows.softmax_backward(ds, p, row_dot[part])
+            np.matmul(ds, kg[part], out=dqg[part])
             # qg already carries the scale, which dk needs and dq gets below.
-            _sum_groups(ds.swapaxes(-1, -2), qg[rows], dkg[rows])
-            _sum_groups(p.swapaxes(-1, -2), dog[rows], dvg[rows])
+            _sum_groups(ds.swapaxes(-1, -2), qg[part], dkg[part])
+            _sum_groups(p.swapaxes(-1, -2), dog[part], dvg[part])
         dq *= scale
         return dq, dk, dv
 
     return record(out, (q, k, v), backward)
+
+
+def _scores(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Return a bᵀ, (b, K, G, T, T) in row-major order, which matmul alone does not promise."""
+    out = np.empty((*a.shape[:-1], b.shape[-2]), a.dtype)
+    return np.matmul(a, b.swapaxes(-1, -2), out=out)
 
 
 def _sum_groups(a: np.ndarray, b: np.ndarray, out: np.ndarray) -> None:

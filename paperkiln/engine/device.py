@@ -63,7 +63,10 @@ class TapeEngine:
     def __init__(self, device: str, F: ModuleType, reason: str) -> None:
         self.device, self.F, self.reason = device, F, reason
         self.workers = os.cpu_count() or 1
-        self._pool = ThreadPoolExecutor(self.workers, thread_name_prefix="shard")
+        # The trainer reports what is not finite, once: numpy's warnings would only repeat it.
+        self._pool = ThreadPoolExecutor(
+            self.workers, "shard", lambda: np.seterr(over="ignore", invalid="ignore")
+        )
         _one_blas_thread()
         _keep_freed_memory()
 

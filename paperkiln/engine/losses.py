@@ -2,27 +2,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from paperkiln.engine.tape import Tensor, record, recording
 
+Nll = Callable[[np.ndarray, np.ndarray, int, float], float]
 
-def _nll_and_dlogits(logits: np.ndarray, targets: np.ndarray, valid: np.ndarray) -> float:
-    """Return the summed -log p(target); logits (N, V) become p - onehot, 0 where not valid."""
+
+def nll_and_dlogits(
+    logits: np.ndarray, targets: np.ndarray, ignore_index: int, scale: float
+) -> float:
+    """Return Σ -log p(target); logits (N, V) become (p - onehot) · scale, 0 where ignored."""
     rows = np.arange(len(targets))
+    valid = targets != ignore_index
     safe = np.where(valid, targets, 0)
     logits -= logits.max(axis=1, keepdims=True)
     picked = logits[rows, safe]
     np.exp(logits, out=logits)
     total = logits.sum(axis=1, keepdims=True)
     nll = np.log(total[:, 0]) - picked
-    logits *= valid[:, None] / total
-    logits[rows, safe] -= valid
+    logits *= (scale * valid)[:, None].astype(logits.dtype) / total
+    logits[rows, safe] -= (scale * valid).astype(logits.dtype)
     return float(nll[valid].sum(dtype=np.float64))
 
 
-def _count(valid: np.ndarray) -> int:
-    return max(1, int(valid.sum()))
+def _scale(targets: np.ndarray, n_classes: int, ignore_index: int, divisor: float | None) -> float:
+    """Return 1 / divisor. Raises IndexError for a scored target outside [0, n_classes)."""
+    scored = targets[targets != ignore_index]
+    if scored.size and not 0 <= scored.min() <= scored.max() < n_classes:
+        raise IndexError(
+            f"targets from {scored.min()} to {scored.max()}, but there are {n_classes} classes"
+        )
+    return 1.0 / (divisor or max(1, scored.size))
 
 
 def cross_entropy(
@@ -34,13 +47,12 @@ def cross_entropy(
     batch divides by the batch's count). dlogits = (softmax - onehot) / divisor.
     """
     flat = targets.reshape(-1)
-    valid = flat != ignore_index
-    scale = 1.0 / (divisor or _count(valid))
+    scale = _scale(flat, logits.shape[-1], ignore_index, divisor)
     dlogits = logits.data.reshape(-1, logits.shape[-1]).copy()
-    loss = _nll_and_dlogits(dlogits, flat, valid) * scale
+    loss = nll_and_dlogits(dlogits, flat, ignore_index, scale) * scale
 
     def backward(dout):
-        return ((dlogits * (dout * scale).astype(dlogits.dtype)).reshape(logits.shape),)
+        return ((dlogits * dout).reshape(logits.shape),)
 
     return record(np.asarray(loss, logits.dtype), (logits,), backward)
 
@@ -56,15 +68,26 @@ def linear_cross_entropy(
     ignore_index: int = -1,
     divisor: float | None = None,
 ) -> Tensor:
-    """Equal cross_entropy(linear(x, w), targets), x (..., D), w (V, D), without all the logits.
+    """Equal cross_entropy(linear(x, w), targets), x (..., D), w (V, D), without all the logits."""
+    return linear_cross_entropy_with(nll_and_dlogits, x, w, targets, ignore_index, divisor)
+
+
+def linear_cross_entropy_with(
+    nll: Nll,
+    x: Tensor,
+    w: Tensor,
+    targets: np.ndarray,
+    ignore_index: int,
+    divisor: float | None,
+) -> Tensor:
+    """Return the loss with the given pass over the logits.
 
     Logits live for one chunk of rows at a time; their gradient is known as soon as they are,
     so dx and dw are finished in the forward pass and backward only scales them.
     """
     V, D = w.shape
     rows, flat = x.data.reshape(-1, D), targets.reshape(-1)
-    valid = flat != ignore_index
-    scale = 1.0 / (divisor or _count(valid))
+    scale = _scale(flat, V, ignore_index, divisor)
     wants_grad = recording() and (x.requires_grad or w.requires_grad)
     dx = np.empty(rows.shape, x.dtype) if wants_grad else None
     dw: np.ndarray | None = None
@@ -73,9 +96,8 @@ def linear_cross_entropy(
     for start in range(0, len(rows), chunk):
         part = slice(start, start + chunk)
         logits = rows[part] @ w.data.T  # (n, V)
-        total += _nll_and_dlogits(logits, flat[part], valid[part])
+        total += nll(logits, flat[part], ignore_index, scale)
         if wants_grad:
-            logits *= scale
             np.matmul(logits, w.data, out=dx[part])
             dw = logits.T @ rows[part] if dw is None else dw.__iadd__(logits.T @ rows[part])
 

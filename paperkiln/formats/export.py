@@ -24,6 +24,10 @@ def export_model(source: Path, form: str, dtype: str, out: str | None) -> dict[s
     path = Path(out) if out else beside / default
     if path.resolve() == source.resolve():
         raise PaperkilnError(f"{path} is the model itself; choose another --out")
+    if form != "gguf" and dtype != "f32":
+        raise PaperkilnError(f"--dtype {dtype} is for gguf; {form} is written in f32")
+    if not out and source.is_file() and path.exists():  # which may be the more exact one
+        raise PaperkilnError(f"{path} is there already; name the file to write with --out")
     name = model.spec.get("name") or source.stem
     notes: list[str] = []
     if form == "gguf":

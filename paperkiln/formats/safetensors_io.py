@@ -29,6 +29,15 @@ _NAMES = {np.dtype(code): name for name, code in _DTYPES.items() if name != "BF1
 MAX_HEADER = 100_000_000  # bytes; the same limit as the safetensors package
 
 
+class Place(NamedTuple):
+    """Where one tensor lies: bytes `start` to `end` of the data, after the header."""
+
+    dtype: str  # as safetensors names it: F32, BF16 ...
+    shape: tuple[int, ...]
+    start: int
+    end: int
+
+
 class TensorFile(NamedTuple):
     """A safetensors file in memory; `notes` says in words what was converted on the way."""
 
@@ -76,11 +85,7 @@ def load_tensors(path: str | os.PathLike[str]) -> TensorFile:
     """
     try:
         with open(path, "rb") as file:
-            size = os.fstat(file.fileno()).st_size
-            header, data_start = _read_header(file, size, path)
-            metadata = header.pop("__metadata__", None) or {}
-            places = {name: _place(name, entry, path) for name, entry in header.items()}
-            _check_layout(places, size - data_start, path)
+            places, metadata, data_start = _read_table(file, path)
             tensors = {
                 name: _read(file, data_start + start, dtype, shape)
                 for name, (dtype, shape, start, _) in places.items()
@@ -92,6 +97,30 @@ def load_tensors(path: str | os.PathLike[str]) -> TensorFile:
     n_bf16 = sum(dtype == "BF16" for dtype, *_ in places.values())
     notes = [f"{n_bf16} bfloat16 tensors were widened to float32"] if n_bf16 else []
     return TensorFile(tensors, metadata, notes)
+
+
+def read_table(path: str | os.PathLike[str]) -> tuple[dict[str, Place], dict[str, str]]:
+    """Return each tensor's place and the metadata; no weights are read.
+
+    Raises PaperkilnError if the file is missing, truncated or not safetensors.
+    """
+    try:
+        with open(path, "rb") as file:
+            places, metadata, _ = _read_table(file, path)
+    except OSError as error:
+        raise PaperkilnError(
+            f"{path} cannot be read ({error.strerror or error}); check the path"
+        ) from error
+    return places, metadata
+
+
+def _read_table(file: Any, path: Any) -> tuple[dict[str, Place], dict[str, str], int]:
+    size = os.fstat(file.fileno()).st_size
+    header, data_start = _read_header(file, size, path)
+    metadata = header.pop("__metadata__", None) or {}
+    places = {name: _place(name, entry, path) for name, entry in header.items()}
+    _check_layout(places, size - data_start, path)
+    return places, metadata, data_start
 
 
 def _bad(path: Any, what: str, mend: str = "download or export it again") -> PaperkilnError:
@@ -113,8 +142,8 @@ def _read_header(file: Any, size: int, path: Any) -> tuple[dict[str, Any], int]:
     return header, 8 + length
 
 
-def _place(name: str, entry: Any, path: Any) -> tuple[str, tuple[int, ...], int, int]:
-    """Return (dtype name, shape, start, end) of one header entry, checked."""
+def _place(name: str, entry: Any, path: Any) -> Place:
+    """Return one header entry, checked."""
     try:
         dtype, shape, (start, end) = entry["dtype"], entry["shape"], entry["data_offsets"]
         natural = all(type(n) is int and n >= 0 for n in (*shape, start, end))
@@ -124,7 +153,7 @@ def _place(name: str, entry: Any, path: Any) -> tuple[str, tuple[int, ...], int,
         raise _bad(path, f"{name!r} has dtype {dtype}", "convert it to F32, F16 or BF16")
     if not natural or end - start != prod(shape) * np.dtype(_DTYPES[dtype]).itemsize:
         raise _bad(path, f"{name!r} has shape {shape} but occupies bytes {start} to {end}")
-    return dtype, tuple(shape), start, end
+    return Place(dtype, tuple(shape), start, end)
 
 
 def _check_layout(places: dict[str, Any], n_bytes: int, path: Any) -> None:

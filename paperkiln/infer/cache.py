@@ -56,6 +56,6 @@ class KVCache:
         return start
 
     def views(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return what is stored: keys (L, K, E, S), as q k^T takes them, and values (L, K, S, E)."""
+        """Return what is stored: keys (L, K, E, S), ready for q k^T, and values (L, K, S, E)."""
         stop = self.length
         return self._keys_transposed[..., :stop], self._values[:, :, :stop]

@@ -8,7 +8,7 @@ from random import Random
 
 from paperkiln.infer.chat_template import Message, encode_chat
 from paperkiln.infer.decode import NumpyDecoder
-from paperkiln.infer.generate import Result, generate
+from paperkiln.infer.generate import Result, few_blas_threads, generate
 from paperkiln.infer.sampling import Sampling
 from paperkiln.train.tokenizers import ASSISTANT, USER, Tokenizer
 
@@ -60,12 +60,12 @@ class ChatSession:
         # A quarter of the context at least is the reply's, so that the window need not move in it.
         room = context_length - min(self.max_new_tokens, context_length // 4)
         ids, dropped, n_cut = fit_history(self.tokenizer, self.history, text, room)
-        self.history = [*self.history[dropped:], ("user", text)]
-        self.note = describe(self.tokenizer, text, n_cut)
-        self.result = None
-        return self._stream(ids, max(1, min(self.max_new_tokens, context_length - len(ids))))
+        messages = [*self.history[dropped:], ("user", text)]
+        limit = max(1, min(self.max_new_tokens, context_length - len(ids)))
+        self.note, self.result = describe(self.tokenizer, text, n_cut), None
+        return self._stream(messages, ids, limit)
 
-    def _stream(self, ids: list[int], limit: int) -> Iterator[str]:
+    def _stream(self, messages: list[Message], ids: list[int], limit: int) -> Iterator[str]:
         pieces = generate(
             self.model, self.tokenizer, ids, max_new_tokens=limit, sampling=self.sampling,
             end_ids=self._end_ids, rng=self._rng,
@@ -78,7 +78,7 @@ class ChatSession:
                     said.append(piece.text)
                     yield piece.text
         finally:
-            self.history.append(("assistant", "".join(said)))
+            self.history = [*messages, ("assistant", "".join(said))]
 
 
 def fit_history(
@@ -129,6 +129,16 @@ def repl(
     show_speed: bool = False,
 ) -> None:
     """Talk until /quit or Ctrl-D. `read` takes a prompt, `write` shows text as it comes."""
+    with few_blas_threads(session.model):
+        _talk(session, read, write, show_speed)
+
+
+def _talk(
+    session: ChatSession,
+    read: Callable[[str], str],
+    write: Callable[[str], None],
+    show_speed: bool,
+) -> None:
     while True:
         try:
             text = read("you> ").strip()

@@ -10,7 +10,7 @@ and the cache: one decoder serves any number of caches and threads.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import sqrt
 
 import numpy as np
@@ -18,7 +18,9 @@ from scipy.special import erf
 
 from paperkiln.infer.cache import KVCache
 from paperkiln.infer.fold import fold
-from paperkiln.models.config import ModelConfig
+from paperkiln.models.config import ModelConfig, count_parameters
+
+Activate = Callable[[np.ndarray], np.ndarray]
 
 PREFILL_CHUNK = 256  # Tokens per pass: bounds the (H, T, S) scores of a long prompt.
 
@@ -29,6 +31,7 @@ class NumpyDecoder:
     def __init__(self, config: ModelConfig, params: dict[str, np.ndarray]) -> None:
         self.config = config
         self.weights = fold(config, params)
+        self.n_weights = count_parameters(config)
         self._activate = ACTIVATIONS[config.activation]
         self._biased_scores = config.positional == "alibi" or config.attention == "swa"
         # A position's rotations, once for every query and key head: what `step` multiplies by.
@@ -99,42 +102,27 @@ class NumpyDecoder:
         c, w = self.config, self.weights
         if w.post:  # Not folded, so nothing to gain: the general path.
             return self.prefill([token], cache)
-        position, n_kv_heads, head_dim, eps = cache.extend(1), c.n_kv_heads, c.head_dim, c.norm_eps
-        q_width, qk_width = c.n_heads * head_dim, (c.n_heads + n_kv_heads) * head_dim
-        q_shape, kv_shape = (n_kv_heads, -1, head_dim), (2 * n_kv_heads, head_dim)
+        position, eps = cache.extend(1), c.norm_eps
+        q_width, qk_width = c.n_heads * c.head_dim, (c.n_heads + c.n_kv_heads) * c.head_dim
+        q_shape, kv_shape = (c.n_kv_heads, -1, c.head_dim), (2 * c.n_kv_heads, c.head_dim)
         bias = score_bias(c, position, 1) if self._biased_scores else None
         rotation = None if w.rotations is None else w.rotations[position][self._tiled]
         x = w.embed[token]  # (D,)
         if w.positions is not None:
             x = x + w.positions[position]
-        scale = 1 / x.size
         for layer, kv, keys, values in zip(w.layers, cache.layers, *cache.views(), strict=True):
-            weight, offset = layer.qkv
-            qkv = (x * np.float32(1 / sqrt(x.dot(x) * scale + eps))).dot(weight)
-            if offset is not None:
-                qkv += offset
+            qkv = linear(rms_of_one(x, eps), *layer.qkv)
             if rotation is not None:
                 pairs = qkv[:qk_width].view(np.complex64)  # ((H + K) E / 2,)
                 pairs *= rotation  # in place in qkv
             kv[:, position] = qkv[q_width:].reshape(kv_shape)
             mixed = attend(qkv[:q_width].reshape(q_shape), keys, values, bias)
-            weight, offset = layer.out
-            residual, x = x, mixed.reshape(q_width).dot(weight)
-            if offset is not None:
-                x += offset
-            x += residual
-            weight, offset = layer.ffn_in
-            inner = (x * np.float32(1 / sqrt(x.dot(x) * scale + eps))).dot(weight)
-            if offset is not None:
-                inner += offset
-            weight, offset = layer.ffn_out
-            residual, x = x, self._activate(inner).dot(weight)
-            if offset is not None:
-                x += offset
-            x += residual
-        weight, offset = w.head
-        logits = (x * np.float32(1 / sqrt(x.dot(x) * scale + eps))).dot(weight)
-        return logits if offset is None else logits + offset
+            update = linear(mixed.reshape(q_width), *layer.out)
+            x = np.add(x, update, update)
+            inner = linear(rms_of_one(x, eps), *layer.ffn_in)
+            update = linear(self._activate(inner), *layer.ffn_out)
+            x = np.add(x, update, update)
+        return linear(rms_of_one(x, eps), *w.head)
 
 
 def attend(
@@ -182,7 +170,7 @@ def alibi_slopes(n_heads: int) -> np.ndarray:
 
 
 def linear(x: np.ndarray, weight: np.ndarray, bias: np.ndarray | None) -> np.ndarray:
-    """Return x W + b: x (T, in), W (in, out), b (out,) or none."""
+    """Return x W + b: x (T, in) or (in,), W (in, out), b (out,) or none."""
     y = x.dot(weight)
     return y if bias is None else np.add(y, bias, y)
 
@@ -192,7 +180,14 @@ def rms(x: np.ndarray, eps: float) -> np.ndarray:
     return x / np.sqrt(np.mean(x * x, axis=-1, keepdims=True) + np.float32(eps))
 
 
-def norm(x: np.ndarray, config: ModelConfig, gain: np.ndarray, shift: np.ndarray | None):
+def rms_of_one(x: np.ndarray, eps: float) -> np.ndarray:
+    """Return `rms` of one token's x (D,): a Python square root is faster than an array of one."""
+    return x * np.float32(1 / sqrt(x.dot(x) / x.size + eps))
+
+
+def norm(
+    x: np.ndarray, config: ModelConfig, gain: np.ndarray, shift: np.ndarray | None
+) -> np.ndarray:
     """Return the whole norm layer, for the post-norm placement, where nothing can be folded."""
     if config.norm == "layernorm":
         x = x - x.mean(axis=-1, keepdims=True)
@@ -251,7 +246,7 @@ def squared_relu(x: np.ndarray) -> np.ndarray:
     return y
 
 
-def gated(activation):
+def gated(activation: Activate) -> Activate:
     """Return the gated form f(gate) * up of an activation, for [gate F | up F] (Shazeer 2020)."""
 
     def glu(x: np.ndarray) -> np.ndarray:  # (..., 2F) -> (..., F)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from math import isfinite
 from random import Random
 from time import perf_counter
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from paperkiln.errors import PaperkilnError
 from paperkiln.infer.cache import window
@@ -19,6 +21,8 @@ from paperkiln.infer.sampling import Sampling, choose
 from paperkiln.train.tokenizers import Tokenizer
 
 StopReason = Literal["eos", "stop", "length"]
+
+THREADED_WEIGHTS = 32_000_000  # from here on (128 MB) a second core's memory bandwidth pays
 
 
 @dataclass(frozen=True)
@@ -93,10 +97,22 @@ def generate(
     yield Piece(rest, Result(text, ids, stop_reason, n_prompt_tokens, n_cut, speed))
 
 
-def complete(model: NumpyDecoder, tokenizer: Tokenizer, prompt: str, **options) -> Result:
+def complete(model: NumpyDecoder, tokenizer: Tokenizer, prompt: str, **options: Any) -> Result:
     """Return the whole generation after a text; options are those of `generate`."""
-    *_, last = generate(model, tokenizer, tokenizer.encode(prompt), **options)
+    with few_blas_threads(model):
+        *_, last = generate(model, tokenizer, tokenizer.encode(prompt), **options)
     return last.result
+
+
+def few_blas_threads(model: NumpyDecoder) -> AbstractContextManager[Any]:
+    """Return a context in which BLAS runs on one thread, for a model small enough to gain by it.
+
+    A product of one vector and a small matrix is over before the threads have met; when another
+    program holds a core they wait for it at every product, and a token takes ten times as long.
+    """
+    if model.n_weights > THREADED_WEIGHTS:
+        return nullcontext()
+    return threadpool_limits(limits=1, user_api="blas")
 
 
 class Context:

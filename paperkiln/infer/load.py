@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,6 +25,7 @@ class LoadedModel:
     params: dict[str, np.ndarray]  # canonical names, float32
     tokenizer: Tokenizer
     spec: dict[str, Any]  # a run's resolved spec, a GGUF's metadata, or empty
+    notes: list[str] = field(default_factory=list)  # what was converted or left out on the way
 
     @cached_property
     def decoder(self) -> NumpyDecoder:
@@ -47,13 +48,15 @@ def load_run(path: str | os.PathLike[str]) -> LoadedModel:
     elif (path / "config.json").exists():
         from paperkiln.formats.hf import load_hf
 
-        model = LoadedModel(*load_hf(path)[:3], spec={})
+        config, params, tokenizer, notes = load_hf(path)
+        model = LoadedModel(config, params, tokenizer, {}, notes)
     else:
         raise PaperkilnError(
             f"{path}: no spec.json (a run folder) and no config.json (a Hugging Face folder)"
         )
     if model.tokenizer is None:
-        raise PaperkilnError(f"{path}: its tokenizer is of a kind that paperkiln does not have")
+        why = "; ".join(model.notes) or "it is of a kind that paperkiln does not have"
+        raise PaperkilnError(f"{path}: no usable tokenizer ({why})")
     if model.tokenizer.vocab_size > model.config.vocab_size:
         raise PaperkilnError(
             f"{path}: the tokenizer has {model.tokenizer.vocab_size} tokens, the model only "
@@ -85,7 +88,9 @@ def _load_run_folder(folder: Path) -> LoadedModel:
             )
     spec = read_spec(folder / "spec.json")
     tokenizer = Tokenizer.load(folder / "tokenizer.json")
-    tensors = load_tensors(folder / "model.safetensors").tensors
-    return LoadedModel(
-        spec.arch, params_from_tensors(spec.arch, tensors), tokenizer, spec.model_dump()
-    )
+    if spec.arch.vocab_size is None:
+        raise PaperkilnError(f"{folder / 'spec.json'}: arch.vocab_size is unset: not a run's spec")
+    weights = folder / "model.safetensors"
+    tensors, _, notes = load_tensors(weights)
+    params = params_from_tensors(spec.arch, tensors, str(weights))
+    return LoadedModel(spec.arch, params, tokenizer, spec.model_dump(), notes)

@@ -15,9 +15,10 @@ draw takes one number from a seeded `random.Random`, whose sequence Python docum
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, fields
 from itertools import accumulate
+from operator import itemgetter
 from random import Random
 
 from paperkiln.errors import PaperkilnError
@@ -68,27 +69,26 @@ def choose(
 ) -> int:
     """Return the id of the next token.
 
-    `ids` are the tokens that `logits` belong to, all of them in order when None; `seen` are the
-    tokens of the context (for the penalty); `banned` are never chosen. One number is drawn from
+    `ids` are the tokens that `logits` belong to, ascending, all of them when None; `seen` are the
+    tokens of the context, for the penalty; `banned` are never chosen. One number is drawn from
     `rng`, none when greedy. Raises PaperkilnError when a logit is not a number or none is left.
     """
     ids = range(len(logits)) if ids is None else ids
-    banned, seen = frozenset(banned), frozenset(seen)
-    pairs = [(float(x), i) for x, i in zip(logits, ids, strict=True) if i not in banned]
-    pairs = [pair for pair in pairs if pair[0] > -math.inf or pair[0] != pair[0]]
-    if any(x != x or x == math.inf for x, _ in pairs):
-        raise PaperkilnError("the model's logits are not finite: its weights are damaged")
+    never = -math.inf
+    pairs = [(x, i) for x, i in zip(logits, ids, strict=True) if x != never and i not in banned]
     if not pairs:
         raise PaperkilnError("no token is left to choose from")
+    if not math.isfinite(sum(x for x, _ in pairs)):
+        raise PaperkilnError("the model's logits are not finite: its weights are damaged")
     pairs = penalise(pairs, seen, sampling.repetition_penalty)
-    ranked = sorted(pairs, key=lambda pair: (-pair[0], pair[1]))
+    ranked = sorted(pairs, key=itemgetter(0), reverse=True)  # stable: equals keep their order
     if sampling.greedy:
         return ranked[0][1]
     return draw(distribution(ranked, sampling), rng)
 
 
 def penalise(
-    pairs: list[tuple[float, int]], seen: frozenset[int], penalty: float
+    pairs: list[tuple[float, int]], seen: Collection[int], penalty: float
 ) -> list[tuple[float, int]]:
     """Return (logit, id) pairs; of seen ids, positive logits / penalty, negative * penalty."""
     if penalty == 1 or not seen:
@@ -104,8 +104,8 @@ def distribution(
     `ranked` are (logit, id) pairs, the largest first; probabilities add up to 1.
     """
     kept = ranked[: sampling.top_k] if sampling.top_k else ranked
-    largest = kept[0][0]
-    weights = [math.exp((x - largest) / sampling.temperature) for x, _ in kept]
+    exp, largest, temperature = math.exp, kept[0][0], sampling.temperature
+    weights = [exp((x - largest) / temperature) for x, _ in kept]
     n_kept = count_top_p(weights, sampling.top_p)
     n_kept = count_min_p(weights[:n_kept], sampling.min_p)
     total = math.fsum(weights[:n_kept])
@@ -122,9 +122,10 @@ def count_top_p(weights: Sequence[float], p: float) -> int:
     )
 
 
-def count_min_p(weights: Iterable[float], min_p: float) -> int:
+def count_min_p(weights: Sequence[float], min_p: float) -> int:
     """Return how many weights, the largest first, are at least min_p times the largest."""
-    weights = list(weights)
+    if min_p == 0:
+        return len(weights)
     return sum(w >= min_p * weights[0] for w in weights)
 
 

@@ -14,7 +14,7 @@ from paperkiln.lab.probe import answer, probe
 from paperkiln.models.init import init_parameters
 from paperkiln.spec import RunSpec
 from paperkiln.train.display import Display
-from paperkiln.train.run import Interrupted, run
+from paperkiln.train.run import run
 from paperkiln.train.tinychat import DEMO_QUESTIONS, PROBE
 
 
@@ -25,13 +25,8 @@ def demo(spec: RunSpec) -> None:
     """
     if spec.data.corpus != "tinychat":
         raise PaperkilnError("demo asks small-talk questions: its spec must train on tinychat")
-    try:
-        with Display() as display:
-            folder = run(spec, resume=True, listen=display)
-    except Interrupted as stopped:
-        raise PaperkilnError(
-            f"stopped after step {stopped.step}, saved; run the same command to go on"
-        ) from None
+    with Display() as display:
+        folder = run(spec, resume=True, listen=display)
     model = load_run(folder)
     untrained = NumpyDecoder(model.config, init_parameters(model.config, spec.train.seed))
     before = answer(untrained, model.tokenizer, DEMO_QUESTIONS, max_tokens=10)

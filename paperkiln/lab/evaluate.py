@@ -63,7 +63,10 @@ def evaluate(
     return Evaluation(total / n_targets, n_targets, n_bytes, total / (math.log(2) * n_bytes))
 
 
-def scored_bytes(tokens: np.ndarray, tokenizer: Tokenizer) -> int:
-    """Return how many UTF-8 bytes the targets (all tokens but the first) spell out."""
-    ids = tokens[1:].tolist()
-    return max(1, len(tokenizer.decode_bytes(ids, keep_specials=True)))
+def scored_bytes(text: str, tokens: np.ndarray, tokenizer: Tokenizer) -> int:
+    """Return how many UTF-8 bytes of `text` the targets (all tokens but the first) stand for.
+
+    Counted in the text: an unknown word costs its own bytes, not those of `<unk>`.
+    """
+    first = tokenizer.decode_bytes(tokens[:1].tolist(), keep_specials=True)
+    return max(1, len(text.encode()) - len(first))

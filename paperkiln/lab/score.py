@@ -25,27 +25,27 @@ def score_text(model_path: str, text_path: str | None, device: str = "cpu") -> d
 
     model = load_run(model_path)
     if text_path is not None:
-        ids = model.tokenizer.encode(read_text(Path(text_path)), specials=True)
-        tokens, source = np.array(ids), text_path
+        text, source = read_text(Path(text_path)), text_path
+        tokens = np.array(model.tokenizer.encode(text, specials=True))
+        n_bytes = scored_bytes(text, tokens, model.tokenizer)
     else:
-        tokens, source = _validation_split(model, model_path)
+        tokens, n_bytes, source = _validation_split(model, model_path)
     if len(tokens) < 2:
         raise PaperkilnError(f"{source}: {len(tokens)} tokens; at least 2 are needed to score one")
     engine = pick_engine(device)
     leaves = engine.leaves(engine.parameters(model.params))
     decoder = Decoder(model.config, leaves, engine.F)
-    n_bytes = scored_bytes(tokens, model.tokenizer)
     result = evaluate(decoder, engine, tokens, n_bytes)
     return {"text": source, **asdict(result), "perplexity": result.perplexity}
 
 
-def _validation_split(model: LoadedModel, path: str) -> tuple[np.ndarray, str]:
+def _validation_split(model: LoadedModel, path: str) -> tuple[np.ndarray, int, str]:
     from paperkiln.train.run import prepare
 
     if "data" not in model.spec:
         raise PaperkilnError(f"{path}: no run folder, so it has no validation split; give --text")
     prepared = prepare(parse_spec(model.spec, path), model.tokenizer)
-    return prepared.tokens.validation, prepared.split
+    return prepared.tokens.validation, prepared.tokens.validation_bytes, prepared.split
 
 
 def score_probe(model_path: str) -> dict[str, Any]:

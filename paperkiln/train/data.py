@@ -6,6 +6,7 @@ to lose, and a resumed run sees exactly the batches it would have seen.
 
 from __future__ import annotations
 
+import codecs
 import hashlib
 import json
 import os
@@ -55,10 +56,11 @@ def load_corpus(spec: DataSpec) -> Corpus:
     if spec.validation is not None:
         validation = read_text(Path(spec.validation))
         return Corpus(text, validation, f"train {source}; validation {spec.validation}")
-    # The cut is at a line's end, so that no sentence is in both parts.
-    cut = text.rfind("\n", 0, int(len(text) * (1 - spec.val_fraction))) + 1
-    if cut == 0:
-        cut = int(len(text) * (1 - spec.val_fraction))
+    # The cut is at a line's end, so that no sentence is in both parts, unless the line is so long
+    # that more than twice the share would be held out.
+    goal = int(len(text) * (1 - spec.val_fraction))
+    line_end = text.rfind("\n", 0, goal) + 1
+    cut = line_end if line_end > max(0, 2 * goal - len(text)) else goal
     percent = 100 * (1 - cut / max(1, len(text)))
     return Corpus(text[:cut], text[cut:], f"last {percent:.1f} % of {source}")
 
@@ -79,7 +81,7 @@ def read_text(path: Path) -> str:
         raise PaperkilnError(f"{path}: no such file or folder") from None
     except OSError as error:
         raise PaperkilnError(f"{path}: cannot be read ({error.strerror})") from None
-    if not data.strip():
+    if not data.removeprefix(codecs.BOM_UTF8).strip():
         raise PaperkilnError(f"{path}: the file is empty")
     if b"\0" in data[: 1 << 16]:
         raise PaperkilnError(f"{path}: binary, not text; give a plain UTF-8 text file")
@@ -113,15 +115,17 @@ def encode_corpus(text: str, tokenizer: Tokenizer) -> np.ndarray:
     digest = hashlib.sha256(text.encode("utf-8"))
     digest.update(json.dumps(tokenizer.to_json(), sort_keys=True).encode())
     path = cache_folder() / "tokens" / f"{digest.hexdigest()[:32]}.npy"
-    if not path.exists():
+    try:
+        return np.load(path, mmap_mode="r")
+    except (OSError, ValueError, EOFError):  # not there yet, or damaged
         dtype = np.uint16 if tokenizer.vocab_size <= 1 << 16 else np.uint32
         ids = np.array(tokenizer.encode(text, specials=True), dtype=dtype)
-        try:
-            with new_file(path) as aside, open(aside, "wb") as file:
-                np.save(file, ids)
-        except PaperkilnError:
-            return ids  # a cache that cannot be written is no reason not to train
-    return np.load(path, mmap_mode="r")
+    try:
+        with new_file(path) as aside, open(aside, "wb") as file:
+            np.save(file, ids)
+        return np.load(path, mmap_mode="r")
+    except (OSError, ValueError, PaperkilnError):
+        return ids  # a cache that cannot be written is no reason not to train
 
 
 def check_lengths(train: np.ndarray, validation: np.ndarray, context_length: int) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from paperkiln.errors import PaperkilnError
 from paperkiln.formats.atomic import new_file
@@ -141,8 +141,10 @@ class EventLog:
         self._file = open(path, "ab", buffering=0)  # noqa: SIM115 (closed by close)
 
     def append(self, event: Event) -> None:
-        """Write one line in one system call."""
-        self._file.write(_line(event))
+        """Write one line, in one system call unless the disk takes only a part of it."""
+        rest = _line(event)
+        while rest:
+            rest = rest[self._file.write(rest) :]
 
     def close(self) -> None:
         """Close the file."""
@@ -162,7 +164,7 @@ def read_events(path: Path) -> Iterator[Event]:
                 values = json.loads(line)
                 if values.get("event") in _KNOWN:
                     yield _adapter.validate_python(values)
-            except (ValueError, AttributeError, ValidationError) as error:
+            except (ValueError, TypeError, AttributeError) as error:
                 what = str(error).splitlines()[0]
                 raise PaperkilnError(f"{path}:{number}: not an event ({what})") from None
 
@@ -175,7 +177,7 @@ def rewind(path: Path, step: int) -> None:
     kept = [
         event
         for event in read_events(path)
-        if not isinstance(event, Export | ExportSkipped | Done | Failed | EarlyStop)
+        if not isinstance(event, Export | ExportSkipped | Done | Failed)
         and getattr(event, "step", 0) <= step
     ]
     with new_file(path) as aside, open(aside, "wb") as file:

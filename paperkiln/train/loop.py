@@ -76,6 +76,10 @@ class Trainer:
 
     def train(self) -> Progress:
         """Run the steps that are left and return where training ended."""
+        with np.errstate(over="ignore", invalid="ignore"):  # _fail says it, once
+            return self._train()
+
+    def _train(self) -> Progress:
         t, progress = self.spec.train, self.progress
         while progress.step < t.steps and not _is_flat(progress, t.early_stopping):
             started = time.perf_counter()

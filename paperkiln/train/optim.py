@@ -62,6 +62,7 @@ class AdamW:
         pieces = [(p.start, min(p.stop, decayed), spec.weight_decay) for p in whole]
         pieces += [(max(p.start, decayed), p.stop, 0.0) for p in whole]
         self._chunks = [(part, wd) for a, b, wd in pieces for part in chunks(a, b)]
+        self._update = getattr(engine.F, "adamw_update", adamw_update)
 
     def step(self, update: int, lr_scale: float, grad_scale: float) -> None:
         """Apply one step."""
@@ -73,22 +74,44 @@ class AdamW:
 
         def apply(part: tuple[slice, float]) -> None:
             place, weight_decay = part
-            theta, m, v = p.flat[place], m_all[place], v_all[place]
-            g = p.grad[place] * grad_scale
-            m *= s.beta1
-            m += g * (1 - s.beta1)
-            v *= s.beta2
-            g *= g
-            g *= 1 - s.beta2
-            v += g
-            denominator = v**0.5
-            denominator *= v_scale
-            denominator += s.eps
-            if weight_decay:
-                theta *= 1 - lr * weight_decay
-            theta -= m / denominator * step_size
+            self._update(
+                p.flat[place], p.grad[place], m_all[place], v_all[place], grad_scale, s.beta1,
+                s.beta2, step_size, v_scale, s.eps, 1 - lr * weight_decay,
+            )  # fmt: skip
 
         _for_each(self.engine, apply, self._chunks)
+
+
+def adamw_update(
+    theta: Flat,
+    grad: Flat,
+    m: Flat,
+    v: Flat,
+    grad_scale: float,
+    beta1: float,
+    beta2: float,
+    step_size: float,
+    v_scale: float,
+    eps: float,
+    keep: float,
+) -> None:
+    """Step over one chunk in place: step_size is lr / (1-β1ᵗ), v_scale 1 / √(1-β2ᵗ), keep 1 - lr λ.
+
+    An engine may bring its own (`fast_ops` has it as one compiled loop).
+    """
+    g = grad * grad_scale
+    m *= beta1
+    m += g * (1 - beta1)
+    v *= beta2
+    g *= g
+    g *= 1 - beta2
+    v += g
+    denominator = v**0.5
+    denominator *= v_scale
+    denominator += eps
+    if keep != 1.0:
+        theta *= keep
+    theta -= m / denominator * step_size
 
 
 class SGD:

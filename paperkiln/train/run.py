@@ -20,12 +20,14 @@ from paperkiln.formats.gguf_io import architecture_of, why_not_llama_cpp
 from paperkiln.formats.gguf_writer import write_gguf
 from paperkiln.formats.hf import model_tensors
 from paperkiln.formats.safetensors_io import save_tensors
+from paperkiln.lab.evaluate import scored_bytes
 from paperkiln.lab.fingerprint import fingerprint
 from paperkiln.lab.records import make_record
 from paperkiln.models.config import count_parameters
 from paperkiln.spec import RunSpec
 from paperkiln.train import data, events
 from paperkiln.train.card import model_card
+from paperkiln.train.checkpoint import load_checkpoint
 from paperkiln.train.events import Event, EventLog
 from paperkiln.train.loop import BEST, CHECKPOINT, Interrupted, Tokens, Trainer
 from paperkiln.train.tokenizers import Tokenizer
@@ -64,8 +66,7 @@ def prepare(spec: RunSpec, tokenizer: Tokenizer | None = None) -> Prepared:
     train = data.encode_corpus(corpus.train, tokenizer)
     validation = data.encode_corpus(corpus.validation, tokenizer)
     data.check_lengths(train, validation, arch.context_length)
-    first = tokenizer.decode_bytes(validation[:1].tolist(), keep_specials=True)
-    n_bytes = max(1, len(corpus.validation.encode()) - len(first))
+    n_bytes = scored_bytes(corpus.validation, validation, tokenizer)
     tokens = Tokens(train, validation, n_bytes, corpus.sha256)
     return Prepared(spec.model_copy(update={"arch": arch}), tokenizer, tokens, corpus.split)
 
@@ -85,8 +86,8 @@ def run(spec: RunSpec, *, resume: bool = False, overwrite: bool = False,
         prepared = prepare(spec, kept)
         engine = pick_engine(spec.train.device)
         log_path = folder / "events.jsonl"
-        if log_path.exists():
-            events.rewind(log_path, _checkpoint_step(folder))
+        if log_path.exists():  # nothing is dropped before the checkpoint is known to be ours
+            events.rewind(log_path, _checkpoint_step(folder, prepared))
         log = EventLog(log_path)
 
         def emit(event: Event) -> None:
@@ -182,16 +183,19 @@ def _can_resume(folder: Path) -> bool:
     return (folder / CHECKPOINT).exists() and (folder / "tokenizer.json").exists()
 
 
-def _checkpoint_step(folder: Path) -> int:
-    from paperkiln.formats.safetensors_io import load_tensors
-
+def _checkpoint_step(folder: Path, prepared: Prepared) -> int:
+    """Return the step to go on from, -1 to start over. Raises PaperkilnError as loading does."""
     if not _can_resume(folder):
         return -1
-    return json.loads(load_tensors(folder / CHECKPOINT).metadata["progress"])["step"]
+    sha256 = prepared.tokens.corpus_sha256
+    progress, _, _ = load_checkpoint(folder / CHECKPOINT, prepared.spec, sha256)
+    return progress.step
 
 
 def _claim(folder: Path, resume: bool, overwrite: bool) -> None:
     """Make sure the folder may be written: new, or resumed, or given up."""
+    for left_over in folder.glob(".*.partial"):  # of a process that was killed
+        left_over.unlink()
     present = [name for name in FILES if (folder / name).exists()]
     if overwrite:
         for name in present:

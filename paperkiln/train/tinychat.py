@@ -14,15 +14,15 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from random import Random
 from typing import TypeVar
 
 from paperkiln.errors import PaperkilnError
-from paperkiln.train.tinychat_phrases import SCRIPTS, WHY
+from paperkiln.train.tinychat_phrases import SCRIPTS
 from paperkiln.train.tinychat_probe import DEMO, HELD_OUT
-from paperkiln.train.tinychat_words import OPENERS, SLOTS
+from paperkiln.train.tinychat_words import OPENERS, SLOTS, WHY
 
 Dialogue = list[tuple[str, str]]  # (role, text); the role is "user" or "assistant"
 T = TypeVar("T")
@@ -55,6 +55,11 @@ class Topic:
     kind: str
     asks: tuple[str, ...]
     answers: tuple[str, ...]
+
+    @cached_property
+    def readings(self) -> tuple[str, ...]:
+        """All asks with their choices made."""
+        return tuple(reading for ask in self.asks for reading in expand(ask))
 
 
 @dataclass(frozen=True)
@@ -144,7 +149,9 @@ def _sentence_case(text: str) -> str:
 
 def _ask(rng: Random, topic: Topic, values: dict[str, str]) -> str:
     """Speaks the user's side: now and then after an opener, now and then as people type."""
-    template = _pick(rng, expand(_pick(rng, topic.asks)))
+    # Half by phrase and half by reading: short phrases stay frequent, no choice gets rare.
+    phrases = topic.asks if rng.random() < 0.5 else topic.readings
+    template = _pick(rng, expand(_pick(rng, phrases)))
     if template.endswith("?") and rng.random() < 0.15:
         opener = _pick(rng, OPENERS)
         stays_upper = opener.endswith("! ") or template.startswith(("I ", "{"))
@@ -195,12 +202,13 @@ def _next_topic(
             return KINDS[name].recall, told[name]
         if left == 1 and rng.random() < 0.2:
             return _pick(rng, KINDS[_pick(rng, ("thanks", "goodbye"))].topics), {}
-    fact = _pick(rng, FACTS)
+    # Names come most often: there are the most of them to learn to copy.
+    fact = KINDS["name"] if rng.random() < 0.25 else _pick(rng, FACTS)
     if fact.name not in told:
         dice = rng.random()
         if dice < (0.4 if last is None and left > 1 else 0.1):
             return fact.tell, {}
-        if dice > 0.96:
+        if dice > 0.93:
             return fact.unknown, {}
     if last is None and left > 1 and rng.random() < 0.15:
         return _pick(rng, KINDS["greeting"].topics), {}

@@ -16,15 +16,13 @@ what the question named; `{food2}` is any other value. The labels of a script:
 
 from __future__ import annotations
 
-# Asked of the kinds that have a `because`.
-WHY = "Why? / Why (do you like it|is that|that)? / What is so good about it?"
-
 SCRIPTS: dict[str, str] = {
     "greeting": """
 mark    hello|hi|good (?:morning|evening)
 ask     (Hello|Hi|Hey)(| Pip| there| little friend)! / (Hello|Hi) (again|there), my friend.
 ask     (Hi|Hello), (nice|good|lovely) to see you. / Hello hello! / (Hi|Hello), can we talk?
-ask     I (just|only) (came|want) to say (hello|hi). / Pip, are you there?
+ask     I (just|only) (came|want) to say (hello|hi). / Are you there(|, Pip)?
+ask     (Hello|Hi|Hey), (little one|dear Pip)! / How nice to see you(|, Pip)!
 say     Hello! It is so nice to see you. / Hi there! I was hoping you would come.
 say     Hello, my friend! What shall we talk about? / Hi! Sit down and stay a while.
 say     Hello hello! You make my little screen shine.
@@ -64,7 +62,6 @@ unknown I do not know your name yet. / You have not told me your name yet.
 mark    food|eat|{food}
 slot    food
 ask     {food} or {food2}? / Do you like {food} or {food2}(| more)? / Do you want {food} or {food2}?
-ask     What is better, {food} or {food2}?
 say     I would take the {food}, please. / Both! First {food}, and then {food2}.
 ask     What (food|meal|dish) do you (like|love|enjoy)(| the most)? / Do you eat?
 ask     What (do|would) you (like|love|want) to eat?
@@ -78,9 +75,9 @@ say     My favourite food is {food}, every single day. / Nothing is better than 
 say     A big plate of {food}, please!
 ask     I am (so |very |)hungry(| now)! / What should I (eat|cook)(| today| for dinner| for lunch)?
 ask     I (need|want) (food|a meal|a snack|some food).
-ask     (Is there|Do we have) (food|something to eat)?
-ask     Can you (cook|make)( something| dinner| lunch) for me? / What is for (dinner|lunch)?
-ask     (Do|Can) you cook?
+ask     (Is there|Do we have) (food|something to eat)? / Give me (food|a snack|some lunch), please.
+ask     Are you hungry(| too)? / Can you (cook|make)( something| dinner| lunch) for me?
+ask     What is for (dinner|lunch)? / (Do|Can) you cook?
 say     How about some {food}? / I would make {food} for you. / Let us share a plate of {food}.
 say     You could try {food} with a little salt.
 ask     Do you (like|love|eat|want)(| some) {food}? / Is {food} (good|tasty)? / How is the {food}?
@@ -103,14 +100,14 @@ because Because {food} tastes like home. / Because {food} makes every evening be
 mark    drink|{drink}
 slot    drink
 ask     {drink} or {drink2}? / Do you like {drink} or {drink2}(| more)?
-ask     Do you want {drink} or {drink2}?
-ask     What is better, {drink} or {drink2}?
+ask     Do you want {drink} or {drink2}? / What is better, {drink} or {drink2}?
 say     I would take the {drink}, please. / First {drink}, and {drink2} after that.
 ask     What (do|would) you (like|love|want) to drink? / What is your favourite drink?
 ask     Do you drink? / What (drink|cup) (is|do you think is) the best?
 ask     Do you have a favourite drink?
 ask     What do you drink(| every day| in the morning| in the evening| with breakfast)?
 ask     What drink do you (like|love|enjoy)(| the most)?
+ask     What is your (morning|breakfast|evening) drink? / What goes into your cup?
 ask     Let us talk about drinks. / Can we talk about drinks?
 say     I love a good cup of {drink}. / My favourite drink is {drink}.
 say     A sip of {drink} makes me smile. / I would drink {drink} from a tiny cup.
@@ -142,12 +139,12 @@ ask     What is your favourite (colour|color)? / Do you have a favourite (colour
 ask     (What|Which) (colour|color) is (your favourite|the best)?
 ask     What (colour|color) are (you|your eyes|your shoes)? / Pick a (colour|color)!
 ask     What colour is your room? / (What|Which) (colour|color) should I (paint|pick|wear)(| today)?
-ask     Name a (colour|color).
-ask     Let us talk about (colours|colors). / Can we talk about (colours|colors)?
+ask     Name a (colour|color). / Let us talk about (colours|colors).
+ask     Can we talk about (colours|colors)?
 say     I like {colour}, it looks so bright. / My favourite colour is {colour}.
 say     I would paint the whole room {colour}. / I think {colour} is the best colour of all.
 ask     Do you like (|the colour ){colour}? / What do you think (of|about) {colour}?
-ask     Is {colour} nice?
+ask     Is {colour} nice? / Do you wear {colour}? / Is {colour} (a good colour|good) for shoes?
 say     Yes, {colour} is a beautiful colour. / Oh, {colour}! I see it in all my dreams.
 back    What is your favourite colour? / Which colour do you like?
 tell    I (like|love) (|the colour ){colour}(| the most). / My favourite colour is {colour}.
@@ -171,6 +168,7 @@ ask     Name an animal. / Do you have (a pet|a favourite animal|any pets)?
 ask     What pet (do|would) you (have|like|want)?
 ask     What animal would you (be|like to be|want to be)?
 ask     (Which|What) animal is the (best|cutest)? / What pet should I get?
+ask     Which pet do you (like|want)? / Are you an animal?
 ask     (Which|What) animals do you (like|know)?
 say     I love the {animal}, it is so gentle. / I would like to have a small {animal}.
 say     My best friend is a sleepy {animal}. / I think the {animal} is the nicest of all.
@@ -194,14 +192,14 @@ ask     (How|What) is the weather(| like)(| today| outside| now)?
 ask     Is it (cold|warm|warm or cold|cold or warm) outside?
 ask     Is it (raining|snowing|{weather})(| today| outside| now)?
 ask     Will it (rain|snow)(| today| tomorrow)? / What will the weather be(| like) tomorrow?
-ask     Do I need (a coat|an umbrella)(| today)? / What is it like outside?
+ask     Do I need an umbrella? / Do I need (a coat|an umbrella)(| today)? / What is it like outside?
+ask     Will the sun come out(| today| soon)? / Is it nice (out there|outside)?
 ask     How does the sky look(| today)? / Can you see the (sun|sky)? / Is the wind out there?
 ask     Let us talk about (the weather|rain). / Can we talk about (the weather|rain)?
 say     It is {weather} outside my window. / I think it will be {weather} soon.
 say     The sky looks {weather} to me. / I hear it is {weather}, so take a coat.
 ask     (What|Which) weather do you (like|love)(| the most)?
 ask     Do you like (rain|snow|the sun|the wind)? / What is your favourite weather?
-ask     What is the best weather?
 say     I like {weather} days the most. / I love the sound of rain on the roof.
 say     I like it when the sun comes out. / Snow makes the world so quiet.
 ask     It is (so|very|really) {weather} (today|outside|here)! / What a {weather} day!
@@ -213,6 +211,7 @@ slot    hobby
 ask     What do you (do|like to do) (for fun|all day|in your free time|after work|at the weekend)?
 ask     What is your (favourite |)hobby? / Do you have (a hobby|any hobbies|hobbies)?
 ask     What (sport|sports|game|games) do you (like|play)? / What are you good at?
+ask     What do you enjoy(| doing)? / What is your free time like? / Do you enjoy sports?
 ask     Do you play sports? / What (are|were) you doing(| today| now)?
 ask     How do you spend your (day|time|free time|weekend)?
 ask     Let us talk about (hobbies|sports|games). / Can we talk about (hobbies|sports|games)?
@@ -243,7 +242,9 @@ slot    mood
 ask     How are you(| today| doing| doing today| feeling|, Pip| this morning)?
 ask     How do you feel(| today| now)? / How is (it going|your day|everything|life)?
 ask     Are you (well|okay|{mood}|{low})(| today)? / How was your (day|night|morning)?
-ask     Is everything (okay|well)?
+ask     Is everything (okay|well)? / How is it going(| today|, Pip)?
+ask     How are you(, my friend|, little one| this evening)? / Do you feel (well|okay)(| today)?
+ask     Did you have a good (day|morning)? / Is it a good day?
 say     I feel {mood} today, thank you. / I am {mood}, because you are here. / I am feeling {mood}!
 say     A bit {low}, but better now that you are here.
 ask     What makes you (|feel ){mood}? / When do you feel {mood}? / Are you ever {mood}?
@@ -252,6 +253,7 @@ ask     I (am|feel) (so |very |really |a bit |){low}(| today| now). / I am feeli
 say     Tell me more, I want you to feel better. / I am here if you feel {low}.
 say     We all feel {low} now and then. It will pass.
 ask     I had a bad (day|night|morning)(| today). / I do not feel (good|well)(| today).
+ask     (My|This) day (is|was) (so |)bad. / Today (is|was) not (good|a good day).
 say     Oh no! I hope you feel better soon. / Tell me more, I want you to feel better.
 ask     I (am|feel) {mood}, (and you|how are you)? / I had a (good|great|lovely) day(|, and you)?
 say     That makes me feel {mood} too! / Then we both feel {mood} today.
@@ -286,11 +288,10 @@ ask     Do you (play music|like songs|play in a band|have a band)?
 ask     What is your favourite (song|music|band)?
 ask     What (song|music) (should|can|shall) (I|we) (play|sing|hear)(| today| now)?
 ask     Do you hear music? / What instrument do you (play|like|love)?
-ask     Do you (play|have) an instrument?
-ask     Let us talk about (music|songs). / Can we talk about (music|songs)?
-say     I love slow songs on the {music}.
-say     I play the {music} in a tiny band. / I like music with a soft {music}.
-say     My favourite song has a {music} in it.
+ask     Do you (play|have) an instrument? / Let us talk about (music|songs).
+ask     Can we talk about (music|songs)?
+say     I love slow songs on the {music}. / I play the {music} in a tiny band.
+say     I like music with a soft {music}. / My favourite song has a {music} in it.
 ask     Sing (me |)a song(|, please)! / (Can|Do|Will) you sing(| with me| a song)?
 say     I sing a little when someone plays the {music}.
 say     La la la! Now you sing, and I play the {music}.
@@ -312,11 +313,12 @@ because Because the {music} sounds like a dream. / Because a {music} can tell a 
 mark    travel|trip|city|{place}
 slot    place
 ask     Where (do|would) you (like|want|love) to (go|travel|live|be)(| one day)?
-ask     Do you (like to |)travel?
 ask     Where (should|can|shall) (I|we) (go|travel)(| on holiday| this summer| next)?
-ask     Do you like trips? / What is your favourite (place|city)?
-ask     (What|Which) (place|city) is the best?
-ask     Let us talk about (travel|places|a trip). / Can we talk about (travel|places|a trip)?
+ask     Do you like trips? / What is your favourite (place|city)? / What place do you dream of?
+ask     Name a nice (place|city). / Where could we go(| together)? / Do you go on holiday?
+ask     Is there a (place|city) you love? / Where (is it nice|do people go)? / Where to next?
+ask     (What|Which) (place|city) is the best? / Let us talk about (travel|places|a trip).
+ask     Can we talk about (travel|places|a trip)?
 say     I want to see {place} one day. / I dream of a long trip to {place}.
 say     My favourite city is {place}, and then {place2}. / I would take the train to {place}.
 say     Let us travel to {place} in the summer!
@@ -343,11 +345,13 @@ mark    plus|minus|comes (?:after|before)|{hour}, {hour}
 ask     (What is|How much is|What makes|Can you add) {a} plus {b}? / {a} plus {b}?
 ask     {a} plus {b} is what? / What (is|do you get for) {a_digit} (plus|+) {b_digit}?
 ask     {a_digit} + {b_digit}(|?) / Add {a} and {b}. / {a_digit}+{b_digit}(|?)
+ask     How much (are|is) {a} and {b}? / {a} and {b}, how much is that?
 ask     (What is|How much is) {a_digit}+{b_digit}? / Count to {limit_digit}! / What is {a} and {b}?
 say     {a} plus {b} is {sum}. / That is easy! {a} plus {b} is {sum}.
 ask     (What is|How much is) {sum} minus {b}? / {sum} minus {b} is what? / Take {b} from {sum}.
 say     {sum} minus {b} is {a}. / Let me think. {sum} minus {b} is {a}.
 ask     (What|Which) number comes after {a}? / What (comes after|is after|is next after) {a}?
+ask     (What|Which) number (follows|is after) {a}? / After {a} comes what number?
 say     {after} comes after {a}. / I know that! {after} comes after {a}.
 ask     (Can you |Please |)count(| up) to {limit}(| for me)! / (Can you|Please) count for me!
 say     {count}! / Of course: {count}. / Here we go: {count}!
@@ -371,7 +375,7 @@ ask     (Many|Big) thanks(!|.)
 ask     That (was|is) (so |very |really |)(nice|kind|helpful) of you(|, thank you).
 ask     You (are|were) (so |very |really |)(kind|helpful|nice|sweet)(|, thank you)(!|.)
 ask     You helped me a lot. / I (really |)(want to|must) thank you. / Great, thank you!
-ask     Okay, thanks!
+ask     So (kind|nice) of you(|, Pip)! / You are a kind friend. / Thank you, little (one|friend)!
 say     You are most welcome! / It was my pleasure. / You are very welcome, my friend.
 say     Any time! That is what friends are for. / I am always glad to help.
 """,
@@ -380,6 +384,7 @@ mark    goodbye|bye|see you (?:soon|later|again|tomorrow)|take care|good night|s
 ask     (Bye|Goodbye|Bye bye|See you)(|, Pip|, my friend| for now| then)(!|.) / Take care(|, Pip)!
 ask     See you (soon|later|tomorrow|again)(|, Pip|, my friend)(!|.)
 ask     I (must|have to) (go|leave)(| now). / It is time (for me |)to leave.
+ask     (Bye|Goodbye), little (one|friend)! / (Okay|Well), (bye|goodbye) then(!|.)
 ask     I will (come back|be back) (soon|later|tomorrow)(!|.)
 ask     I (am leaving|will leave|need to leave)(| now).
 ask     (Until|Talk to you) (tomorrow|later|next time)!

@@ -19,7 +19,7 @@ Are you a robot or a person?
 """,
     "food": """
 What would you cook for lunch? / Which meal do you enjoy? / I want to eat something.
-What is a good thing to eat? / Can you make me some food? / What food would you cook?
+What is good to eat? / Can you make me some food? / What food would you cook?
 Is there a dish that you love? / What do you want for breakfast? / What can I cook today?
 Would you eat {food} for dinner?
 """,

@@ -1,4 +1,4 @@
-"""The words that fill the slots of TinyChat's phrases."""
+"""The words that fill the slots of TinyChat's phrases, and what is said around any of them."""
 
 from __future__ import annotations
 
@@ -34,3 +34,6 @@ SLOTS: dict[str, tuple[str, ...]] = {
 
 # What a user may put before a question; a held-out question does not count as new behind one.
 OPENERS = ("So, ", "Well, ", "Hey, ", "Please tell me, ", "Hi Pip! ", "And ", "Tell me, ")
+
+# Asked of the kinds that have a `because`.
+WHY = "Why? / Why (do you like it|is that|that)? / What is so good about it?"

@@ -1,0 +1,105 @@
+"""What many tests share: a token cache of their own, a small corpus, and one small finished run."""
+
+from __future__ import annotations
+
+import json
+import os
+
+for _threads in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):  # before numpy and torch are imported
+    os.environ.setdefault(_threads, "1")
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from paperkiln.cli import main
+from paperkiln.train import tinychat
+
+# d16, one layer, bytes, 20 steps: about a tenth of a second of training.
+TINY: dict[str, Any] = {
+    "name": "tiny",
+    "arch": {"d_model": 16, "n_layers": 1, "n_heads": 2, "n_kv_heads": 1, "context_length": 32},
+    "data": {"tokenizer": "byte"},
+    "train": {
+        "steps": 20, "batch": 4, "eval_every": 5, "checkpoint_every": 5, "warmup_steps": 2,
+        "gradmap_every": 5,
+    },
+}  # fmt: skip
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Keep every test, and every process a test starts, out of the user's cache."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PAPERKILN_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
+@pytest.fixture(scope="session")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A text file of 200 short dialogues, about 40 kB."""
+    path = tmp_path_factory.mktemp("corpus") / "corpus.txt"
+    tinychat.write_corpus(path, 200, seed=3)
+    return path
+
+
+@pytest.fixture(scope="session")
+def tiny(corpus: Path) -> Callable[..., dict[str, Any]]:
+    """Return `tiny(folder, train={...}, ...)`: a small spec's values with changes merged in."""
+
+    def make(folder: Path, **changes: Any) -> dict[str, Any]:
+        values = json.loads(json.dumps(TINY)) | {"out_dir": str(folder)}
+        values["data"]["corpus"] = str(corpus)
+        for section, change in changes.items():
+            if isinstance(change, dict):
+                values[section] = values.get(section, {}) | change
+            else:
+                values[section] = change
+        return values
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def tiny_run(tiny: Callable[..., dict[str, Any]], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a finished small run; a test that writes to it takes a copy."""
+    from paperkiln.spec import parse_spec
+    from paperkiln.train.run import run
+
+    return run(parse_spec(tiny(tmp_path_factory.mktemp("run") / "tiny")))
+
+
+@pytest.fixture
+def cli(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
+    """Return `cli(*words)`: run a command here and give (exit code, stdout, stderr)."""
+
+    def call(*words: object) -> tuple[int, str, str]:
+        capsys.readouterr()
+        try:
+            code = main([str(word) for word in words])
+        except SystemExit as stopped:  # argparse
+            code = int(stopped.code or 0)
+        out, err = capsys.readouterr()
+        return code, out, err
+
+    return call
+
+
+@pytest.fixture
+def refused(cli: Callable[..., tuple[int, str, str]]) -> Callable[..., str]:
+    """Return `refused(*words)`: the one line that a command says before it exits with 2."""
+
+    def call(*words: object) -> str:
+        code, out, err = cli(*words)
+        lines = [line for line in err.splitlines() if not line.startswith("note: ")]
+        assert code == 2, (code, out, err)
+        assert out == ""
+        assert lines, "nothing was said"
+        # A run may have told its progress before it met the trouble: the last line says what.
+        assert lines[-1].startswith("paperkiln: "), err
+        assert "Traceback" not in err
+        return lines[-1].removeprefix("paperkiln: ")
+
+    return call
