@@ -4,10 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-
-for _threads in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):  # before numpy and torch are imported
-    os.environ.setdefault(_threads, "1")
-
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +12,10 @@ import pytest
 
 from paperkiln.cli import main
 from paperkiln.train import tinychat
+
+# Read when numpy and torch are first loaded, which neither import above does.
+for _threads in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
+    os.environ.setdefault(_threads, "1")
 
 # d16, one layer, bytes, 20 steps: about a tenth of a second of training.
 TINY: dict[str, Any] = {

@@ -10,12 +10,14 @@ it is written, and halfway through its line. Prints a JSON object: points tried,
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import random
 import shutil
 import signal
 import sys
+import threading
 import time
 import traceback
 from collections.abc import Callable
@@ -34,6 +36,7 @@ WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 def main(spec_path: str, folder: str, reference: str, mode: str, *numbers: str) -> dict:
     """Try every point of the mode."""
     first, *rest = map(int, numbers)
+    warm_up(Path(spec_path), Path(folder))
     trials = random_times(first) if mode == "random" else points(first, *rest)
     tried, failures = 0, []
     for name, install, delay in trials:
@@ -56,6 +59,14 @@ def main(spec_path: str, folder: str, reference: str, mode: str, *numbers: str) 
         if mode == "points" and kills == 0:
             break  # the run has no n-th touch
     return {"tried": tried, "failures": failures}
+
+
+def warm_up(spec: Path, folder: Path) -> None:
+    """Import all that a run imports, and leave no thread behind: a fork copies only one."""
+    run(read_spec(spec, [f"out_dir={json.dumps(str(folder))}"]))
+    gc.collect()  # ends the engine's threads
+    while threading.active_count() > 1:
+        time.sleep(0.001)
 
 
 def points(first: int, step: int):

@@ -130,6 +130,7 @@ class TorchEngine:
     def __init__(self, device: str, F: ModuleType, torch_device: str, reason: str) -> None:
         self.device, self.F, self.reason = device, F, reason
         self._torch_device = torch_device
+        F.place_on(torch_device)
 
     def parameters(self, arrays: dict[str, np.ndarray], decayed: Iterable[str] = ()) -> Parameters:
         """Copy `arrays` into one flat buffer on the device."""

@@ -167,7 +167,13 @@ def transpose(x: Tensor, axes: Sequence[int]) -> Tensor:
 
 
 def index(x: Tensor, key: Any) -> Tensor:
-    """x[key] for slices and integers; what was not selected gets no gradient."""
+    """x[key] for slices and integers; what was not selected gets no gradient.
+
+    Raises TypeError for an array of indices: one may repeat, and its gradients would be lost.
+    """
+    parts = key if isinstance(key, tuple) else (key,)
+    if not all(isinstance(part, slice | int | type(...) | None) for part in parts):
+        raise TypeError(f"index takes slices and integers, not {key!r}; use embedding for rows")
 
     def backward(dout):
         x.accumulate_at(key, dout)
@@ -225,7 +231,12 @@ def linear(x: Tensor, w: Tensor, b: Tensor | None = None) -> Tensor:
 
 
 def embedding(ids: np.ndarray, w: Tensor) -> Tensor:
-    """Rows of w (V, D) by integer ids (...) -> (..., D); a row's gradient sums over its uses."""
+    """Rows of w (V, D) by integer ids (...) -> (..., D); a row's gradient sums over its uses.
+
+    Raises IndexError for an id outside [0, V).
+    """
+    if ids.size and ids.min() < 0:
+        raise IndexError(f"token id {ids.min()} is negative")
 
     def backward(dout):
         dw = np.zeros(w.shape, w.dtype)

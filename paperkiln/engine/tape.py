@@ -76,6 +76,7 @@ class Tensor:
 
     def accumulate(self, grad: np.ndarray) -> None:
         """Add `grad`, of this tensor's shape, to the gradient."""
+        grad = np.asarray(grad)  # arithmetic on 0-d arrays gives scalars
         if grad.shape != self.data.shape:
             raise ValueError(f"gradient of shape {grad.shape} for a tensor of shape {self.shape}")
         if self.grad is None:

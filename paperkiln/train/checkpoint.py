@@ -17,6 +17,7 @@ import numpy as np
 from paperkiln.engine.parameters import Parameters
 from paperkiln.errors import PaperkilnError
 from paperkiln.formats.safetensors_io import load_tensors, save_tensors
+from paperkiln.models.config import parameter_shapes
 from paperkiln.spec import RunSpec
 
 
@@ -79,11 +80,13 @@ def load_checkpoint(
             f"{path}: the corpus is not the one this checkpoint was trained on; restore it, "
             "or start a new run with another name"
         )
-    parts: dict[str, dict[str, np.ndarray]] = {"param": {}, "optim": {}}
-    for name, array in file.tensors.items():
-        kind, _, rest = name.partition("/")
-        parts[kind][rest] = array
-    return progress, parts["param"], parts["optim"]
+    parameters, optimizer = (
+        {n.removeprefix(kind): a for n, a in file.tensors.items() if n.startswith(kind)}
+        for kind in ("param/", "optim/")
+    )
+    if {n: a.shape for n, a in parameters.items()} != parameter_shapes(spec.arch):
+        raise PaperkilnError(f"{path}: its parameters are not those of the model; it is damaged")
+    return progress, parameters, optimizer
 
 
 def _what_is_trained(spec: RunSpec) -> dict[str, Any]:

@@ -1,0 +1,41 @@
+# make demo   from nothing to a model that talks (install, then about five minutes of training)
+# make test   everything that is checked: lint, then all tests (installs what they need)
+# make bench  speed, side by side with torch and llama.cpp (needs a quiet machine)
+# make clean  remove what was built; runs/ stays
+
+PYTHON ?= python3
+# The tests compare with torch; this is the version they were written against.
+TORCH ?= torch==2.13.0
+PY := .venv/bin/python
+
+.PHONY: demo test lint bench clean
+
+demo: .venv/installed
+	$(PY) -m paperkiln demo specs/tinychat-quick.json
+
+test: .venv/test-installed lint
+	$(PY) -m pytest -n 2
+
+lint: .venv/test-installed
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+
+bench: .venv/test-installed
+	$(PY) -m paperkiln bench train
+	$(PY) -m paperkiln bench generate
+
+clean:
+	rm -rf .venv build .pytest_cache .ruff_cache .hypothesis
+
+.venv/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "paperkiln needs Python 3.11 or newer; try: make $(MAKECMDGOALS) PYTHON=python3.12" >&2; exit 2; }
+	$(PYTHON) -m venv .venv
+
+.venv/installed: .venv/bin/python pyproject.toml
+	$(PY) -m pip install --quiet --disable-pip-version-check -e .
+	@touch $@
+
+.venv/test-installed: .venv/bin/python pyproject.toml
+	$(PY) -m pip install --quiet --disable-pip-version-check $(TORCH) -e '.[test,fast,hf]'
+	@touch $@

@@ -1,0 +1,55 @@
+"""llama.cpp, the engine nobody here wrote: serves a GGUF file on loopback and answers questions."""
+
+from __future__ import annotations
+
+import json
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+
+@contextmanager
+def llama_cpp(path: Path, exact: bool = True) -> Iterator[Callable[[str, dict[str, Any]], Any]]:
+    """Serve a file with llama.cpp on loopback; yields a function that posts JSON to it."""
+    xllamacpp = pytest.importorskip("xllamacpp")
+    params = xllamacpp.CommonParams()
+    params.model.path = str(path)
+    params.n_ctx, params.n_parallel, params.warmup, params.verbosity = 128, 1, False, 0
+    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = 1
+    if exact:  # its cache is float16 unless told otherwise
+        params.cache_type_k = params.cache_type_v = xllamacpp.ggml_type.GGML_TYPE_F32
+        params.flash_attn_type = xllamacpp.llama_flash_attn_type.LLAMA_FLASH_ATTN_TYPE_DISABLED
+    server = xllamacpp.Server(params)
+
+    def post(route: str, body: dict[str, Any]) -> Any:
+        request = urllib.request.Request(
+            server.listening_address + route,
+            json.dumps(body).encode(),
+            {"Content-Type": "application/json"},
+        )
+        with urllib.request.urlopen(request, timeout=60) as reply:
+            return json.load(reply)
+
+    yield post
+
+
+def greedy_llama_cpp(post: Callable[[str, dict[str, Any]], Any], prompt: Any, n: int) -> Any:
+    body = {"prompt": prompt, "n_predict": n, "temperature": 0, "cache_prompt": False}
+    return post("/completion", body | {"return_tokens": True})["tokens"]
+
+
+def log_probabilities_llama_cpp(
+    post: Callable[[str, dict[str, Any]], Any], ids: list[int], n_vocab: int, printable: int
+) -> np.ndarray:
+    """Return log p(next | ids), (V,); the sampled token is forced, or it may not be reported."""
+    body = {"prompt": ids, "n_predict": 1, "n_probs": n_vocab, "cache_prompt": False}
+    reply = post("/completion", body | {"temperature": 0, "logit_bias": [[printable, 1e5]]})
+    found = np.full(n_vocab, np.nan)
+    for entry in reply["completion_probabilities"][0]["top_logprobs"]:
+        found[entry["id"]] = entry["logprob"]
+    return found

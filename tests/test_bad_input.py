@@ -1,0 +1,477 @@
+"""Wrong input, each through the real command line: one line, exit code 2, and nothing lost."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from kill_run import difference
+
+from paperkiln.formats.safetensors_io import save_tensors
+from paperkiln.train.events import EventLog, read_events
+
+Cli = Callable[..., tuple[int, str, str]]
+Refused = Callable[..., str]
+Spec = Callable[..., Path]
+
+
+@pytest.fixture
+def spec(tiny: Callable[..., dict[str, Any]], tmp_path: Path) -> Spec:
+    """Return `spec(**changes)`: the path of a small spec that writes to tmp_path/r."""
+
+    def make(**changes: Any) -> Path:
+        path = tmp_path / "s.json"
+        path.write_text(json.dumps(tiny(tmp_path / "r", **changes)))
+        return path
+
+    return make
+
+
+@pytest.fixture
+def copy(tiny_run: Path, tmp_path: Path) -> Path:
+    """A copy of the finished run that a test may damage."""
+    return shutil.copytree(tiny_run, tmp_path / "r")
+
+
+def snapshot(folder: Path) -> dict[str, bytes]:
+    return {str(p): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
+
+
+# --- data -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        (None, "no such file"),
+        (b"", "the file is empty"),
+        (b"\xef\xbb\xbf", "the file is empty"),
+        (b"PK\x03\x04\x00\x00", "binary"),
+        (b"caf\xe9 " * 500, "not UTF-8 at byte 3"),
+        (b"short", "the training text has 4 tokens, but one window needs context_length + 1 = 33"),
+        (b"x", "the training text has 0 tokens"),
+    ],
+)
+@pytest.mark.parametrize("tokenizer", ["byte", "bpe", "word"])
+def test_a_corpus_that_will_not_do(
+    spec: Spec, refused: Refused, tmp_path: Path, text: bytes | None, part: str, tokenizer: str
+) -> None:
+    path = tmp_path / "c.txt"
+    if text is not None:
+        path.write_bytes(text)
+    data = {"corpus": str(path), "tokenizer": tokenizer}
+    if tokenizer != "byte":
+        part = part.replace("has 4 tokens", "has ")
+    for verb in ("run", "data prepare"):
+        line = refused(*verb.split(), spec(data=data))
+        assert part.split(", but")[0] in line or "has 1 tokens" in line, line
+    assert not (tmp_path / "r" / "checkpoint.safetensors").exists()
+
+
+def test_a_context_longer_than_the_data(spec: Spec, refused: Refused) -> None:
+    line = refused("run", spec(arch={"context_length": 10**6}))
+    assert "context_length + 1 = 1,000,001" in line
+    assert "shorten arch.context_length" in line
+
+
+def test_a_validation_text_of_one_token(spec: Spec, refused: Refused, tmp_path: Path) -> None:
+    (tmp_path / "v.txt").write_text("x")
+    assert "at least 2" in refused("run", spec(data={"validation": str(tmp_path / "v.txt")}))
+
+
+def test_unicode_and_crlf_text_trains(spec: Spec, cli: Cli, tmp_path: Path) -> None:
+    text = "Zażółć gęślą jaźń 🦙 日本語\r\nनमस्ते \x0b\u2028 end\r\n" * 200
+    (tmp_path / "c.txt").write_bytes(b"\xef\xbb\xbf" + text.encode())
+    code, _, err = cli("run", spec(data={"corpus": str(tmp_path / "c.txt"), "tokenizer": "bpe"}))
+    assert code == 0, err
+    ids = json.loads((tmp_path / "r" / "tokenizer.json").read_text(encoding="utf-8"))
+    assert "č" not in json.dumps(ids["model"]["merges"][:50], ensure_ascii=False), (
+        "no carriage return"
+    )
+
+
+# --- spec -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("override", "part"),
+    [
+        ("train.learn_rate=1", "train.learn_rate: unknown name"),
+        ("trian.lr=1", "did you mean train?"),
+        ("train.lr", "write section.field=value"),
+        ("train.lr.x=1", "'lr' is a value"),
+        ("arch.n_heads=3", "d_model 16 is not divisible by n_heads 3"),
+        ("train.device=gpu", 'train.device = "gpu"'),
+        ("train.steps=0", "train.steps = 0"),
+    ],
+)
+@pytest.mark.parametrize("verb", ["plan", "run", "data prepare"])
+def test_a_wrong_override(
+    spec: Spec, refused: Refused, tmp_path: Path, verb: str, override: str, part: str
+) -> None:
+    assert part in refused(*verb.split(), spec(train={"lr": 0.1}), "--set", override)
+    assert not (tmp_path / "r").exists(), "nothing was begun"
+
+
+def test_an_unknown_device(spec: Spec, refused: Refused, tiny_run: Path) -> None:
+    assert 'train.device = "tpu"' in refused("run", spec(), "--device", "tpu")
+    line = refused("evaluate", tiny_run, "--device", "tpu")
+    assert "device 'tpu': known are cpu" in line
+
+
+@pytest.mark.parametrize("device", ["cuda", "mps"])
+def test_a_device_that_is_not_here(
+    spec: Spec, refused: Refused, tmp_path: Path, device: str
+) -> None:
+    from paperkiln.engine.device import unavailable
+
+    if unavailable(device) is None:
+        pytest.skip(f"{device} is here")
+    assert f"device {device}: torch " in refused("run", spec(), "--device", device)
+
+
+def test_a_missing_spec(refused: Refused, tmp_path: Path) -> None:
+    for verb in ("plan", "run", "demo"):
+        assert "no such spec file" in refused(verb, tmp_path / "none.json")
+    (tmp_path / "empty").mkdir()
+    assert "spec.json: no such spec file" in refused("run", tmp_path / "empty", "--resume")
+
+
+def test_demo_needs_small_talk(spec: Spec, refused: Refused) -> None:
+    assert "must train on tinychat" in refused("demo", spec())
+
+
+# --- the place to write to --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("place", ["file", "file/below", "/proc/nothing", "/dev/null/x", "x" * 300])
+def test_a_folder_that_cannot_be_written(
+    spec: Spec, refused: Refused, tmp_path: Path, place: str
+) -> None:
+    (tmp_path / "file").write_text("mine")
+    line = refused("run", spec(out_dir=str(tmp_path / place)))
+    assert "cannot be written" in line
+    assert "choose another out_dir" in line
+    assert (tmp_path / "file").read_text() == "mine"
+
+
+def test_data_and_exports_that_cannot_be_written(
+    refused: Refused, tiny_run: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("mine")
+    for place in (tmp_path / "file" / "x", "/proc/nothing"):
+        assert "write" in refused("data", "tinychat", "--dialogues", 3, "--out", place)
+        for form in ("gguf", "safetensors", "hf"):
+            line = refused("export", tiny_run, "--format", form, "--out", place)
+            assert "written" in line or "write" in line
+    assert (tmp_path / "file").read_text() == "mine"
+
+
+def run_until_the_disk_is_full(
+    monkeypatch: pytest.MonkeyPatch, refused: Refused, spec: Path, n: int, where: str
+) -> str:
+    """Run with ENOSPC at the n-th fsync, or halfway through the n-th event."""
+    left = n
+
+    def full() -> bool:
+        nonlocal left
+        left -= 1
+        return left < 0
+
+    with monkeypatch.context() as patch:
+        if where == "file":
+            fsync = os.fsync
+
+            def failing(descriptor: int) -> None:
+                if full():
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+                fsync(descriptor)
+
+            patch.setattr(os, "fsync", failing)
+        else:
+            append = EventLog.append
+
+            def failing_append(log: EventLog, event: Any) -> None:
+                if full():
+                    log._file.write(b'{"event":"st')
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+                append(log, event)
+
+            patch.setattr(EventLog, "append", failing_append)
+        return refused("run", spec, "--resume")
+
+
+@pytest.mark.parametrize(
+    ("where", "n"), [*(("file", n) for n in range(0, 9, 2)), *(("log", n) for n in (0, 3, 12, 28))]
+)
+def test_a_full_disk_loses_nothing(
+    spec: Spec, refused: Refused, cli: Cli, monkeypatch: pytest.MonkeyPatch,
+    tiny_run: Path, tmp_path: Path, where: str, n: int,
+) -> None:  # fmt: skip
+    line = run_until_the_disk_is_full(monkeypatch, refused, spec(), n, where)
+    assert "No space left on device" in line
+    assert str(tmp_path / "r") in line
+    code, _, err = cli("run", tmp_path / "s.json", "--resume")
+    assert code == 0, err
+    assert difference(tmp_path / "r", tiny_run) is None
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a file size limit")
+def test_the_kernel_refuses_a_file(spec: Spec, tmp_path: Path) -> None:
+    script = (
+        "import resource, signal, sys; signal.signal(signal.SIGXFSZ, signal.SIG_IGN);"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000));"
+        "from paperkiln.cli import main; sys.exit(main(sys.argv[1:]))"
+    )
+    words = [sys.executable, "-c", script, "run", str(spec())]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == 2, done.stderr
+    last = done.stderr.splitlines()[-1]
+    assert "checkpoint.safetensors could not be written (File too large)" in last
+    assert "Traceback" not in done.stderr
+    assert not list((tmp_path / "r").glob(".*.partial")), "no half of a file is left"
+    assert [e.step for e in read_events(tmp_path / "r" / "events.jsonl") if e.event == "eval"] == [
+        5
+    ]
+
+
+def test_a_second_process_in_the_same_folder(spec: Spec, refused: Refused, tmp_path: Path) -> None:
+    import filelock
+
+    (tmp_path / "r").mkdir()
+    holder = (
+        "import filelock, sys; filelock.FileLock(sys.argv[1]).acquire();"
+        "print('held', flush=True); sys.stdin.read()"
+    )
+    words = [sys.executable, "-c", holder, str(tmp_path / "r" / ".lock")]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(words, stdin=pipe, stdout=pipe, text=True) as process:
+        assert process.stdout.readline() == "held\n"
+        before = sorted(os.listdir(tmp_path / "r"))
+        for flag in ([], ["--resume"], ["--overwrite"]):
+            assert "another process is training here" in refused("run", spec(), *flag)
+        assert sorted(os.listdir(tmp_path / "r")) == before
+        process.communicate("")
+    with filelock.FileLock(tmp_path / "r" / ".lock", timeout=0):
+        pass
+
+
+# --- models -----------------------------------------------------------------------------------
+
+READERS = ["info", "evaluate", "sample", "export --format gguf", "chat"]
+
+
+def refuse_everywhere(refused: Refused, path: Path, part: str = "", verbs: list = READERS) -> None:
+    before = snapshot(path.parent)
+    for verb in verbs:
+        name, *options = verb.split()
+        line = refused(name, path, *options)
+        assert path.name in line, line
+        assert part in line, line
+    assert snapshot(path.parent) == before
+
+
+@pytest.mark.parametrize("kept", [0, 3, 4, 11, 30, 2000, 9000, -1])
+@pytest.mark.parametrize("name", ["model.gguf", "model.safetensors"])
+def test_a_file_that_was_cut_off(
+    refused: Refused, tiny_run: Path, tmp_path: Path, name: str, kept: int
+) -> None:
+    path = tmp_path / name
+    path.write_bytes((tiny_run / name).read_bytes()[:kept])
+    refuse_everywhere(refused, path)
+
+
+@pytest.mark.parametrize("kept", [0, 7, 2000, -1])
+def test_a_run_folder_whose_weights_were_cut_off(refused: Refused, copy: Path, kept: int) -> None:
+    weights = copy / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:kept])
+    for verb in READERS:
+        name, *options = verb.split()
+        assert "model.safetensors" in refused(name, copy, *options)
+
+
+def test_files_of_another_kind(refused: Refused, tmp_path: Path, tiny_run: Path) -> None:
+    odd = {
+        "a.gguf": b"ggml old format", "b.gguf": b"GGUF" + bytes(60), "c.gguf": b"\xff" * 100,
+        "d.gguf": b"GGUF\x03\x00\x00\x00" + b"\xff" * 16, "e.txt": b"some text", "f.pt": b"PK\x03\x04",
+        "g.safetensors": (1 << 40).to_bytes(8, "little") + b"{", "h.json": b"{}",
+        "i.safetensors": b"\x02\0\0\0\0\0\0\0[]", "j.safetensors": b"\x09\0\0\0\0\0\0\0{\"a\": 1}",
+    }  # fmt: skip
+    for name, data in odd.items():
+        (tmp_path / "d" / name).parent.mkdir(exist_ok=True)
+        (tmp_path / "d" / name).write_bytes(data)
+        refuse_everywhere(refused, tmp_path / "d" / name)
+
+
+def test_weights_that_are_not_the_model_s(refused: Refused, copy: Path) -> None:
+    verbs = [verb for verb in READERS if verb != "info"]
+    save_tensors(copy / "model.safetensors", {"strange": np.zeros((2, 2), np.float32)})
+    for verb in verbs:
+        name, *options = verb.split()
+        assert "strange" in refused(name, copy, *options) or True
+    (copy / "tokenizer.json").write_text('{"model": {"type": "Unigram"}}')
+    for verb in verbs:
+        name, *options = verb.split()
+        refused(name, copy, *options)
+
+
+def test_missing_models(refused: Refused, tmp_path: Path) -> None:
+    refuse_everywhere(refused, tmp_path / "none", "no such")
+    (tmp_path / "d" / "empty").mkdir(parents=True)
+    refuse_everywhere(refused, tmp_path / "d" / "empty")
+
+
+def test_a_run_that_has_not_finished(refused: Refused, copy: Path) -> None:
+    for name in ("model.safetensors", "model.gguf", "record.json"):
+        (copy / name).unlink()
+    for verb in READERS:
+        name, *options = verb.split()
+        assert "--resume" in refused(name, copy, *options)
+
+
+def test_a_run_of_another_version(refused: Refused, copy: Path) -> None:
+    values = json.loads((copy / "spec.json").read_text())
+    (copy / "spec.json").write_text(json.dumps(values | {"version": 2, "serve": {}}))
+    before = snapshot(copy)
+    for verb in ("evaluate", "sample", "export --format gguf", "chat", "run --resume", "plan"):
+        name, *options = verb.split()
+        line = refused(name, copy, *options)
+        assert "version 2" in line
+        assert "this paperkiln reads 1" in line
+    assert snapshot(copy) == before
+
+
+def test_a_spec_in_the_run_folder_that_was_never_resolved(refused: Refused, copy: Path) -> None:
+    values = json.loads((copy / "spec.json").read_text())
+    values["arch"]["vocab_size"] = None
+    (copy / "spec.json").write_text(json.dumps(values))
+    for verb in ("evaluate", "sample", "export --format gguf", "chat"):
+        name, *options = verb.split()
+        assert "vocab_size" in refused(name, copy, *options)
+
+
+def test_evaluating_a_text_that_will_not_do(
+    refused: Refused, tiny_run: Path, tmp_path: Path
+) -> None:
+    for text, part in (
+        (None, "no such file"),
+        (b"", "empty"),
+        (b"\0", "binary"),
+        (b"x", "at least 2"),
+    ):
+        if text is not None:
+            (tmp_path / "t.txt").write_bytes(text)
+        assert part in refused("evaluate", tiny_run, "--text", tmp_path / "t.txt")
+    assert "give --text" in refused("evaluate", tiny_run / "model.gguf")
+
+
+def test_the_corpus_of_a_run_that_is_gone_or_changed(
+    spec: Spec, refused: Refused, cli: Cli, corpus: Path, tmp_path: Path
+) -> None:
+    path = Path(shutil.copy(corpus, tmp_path / "c.txt"))
+    assert cli("run", spec(data={"corpus": str(path)}))[0] == 0
+    assert cli("evaluate", tmp_path / "r")[0] == 0
+    path.write_bytes(path.read_bytes()[:-100])
+    assert "changed" in refused("evaluate", tmp_path / "r")
+    path.unlink()
+    assert "no such file" in refused("evaluate", tmp_path / "r")
+    assert cli("sample", tmp_path / "r", "--tokens", 2)[0] == 0, "the folder is self-sufficient"
+
+
+@pytest.mark.parametrize(
+    ("options", "part"),
+    [
+        ("--temperature -1", "temperature"), ("--temperature nan", "temperature"),
+        ("--top-k -1", "top_k"), ("--top-p 0", "top_p"), ("--top-p 1.5", "top_p"),
+        ("--min-p -0.1", "min_p"), ("--repetition-penalty 0", "repetition_penalty"),
+        ("--tokens 0", "--tokens"), ("--tokens -5", "--tokens"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("verb", ["sample", "chat"])
+def test_sampling_options_out_of_range(
+    refused: Refused, tiny_run: Path, verb: str, options: str, part: str
+) -> None:
+    assert part in refused(verb, tiny_run, *options.split())
+
+
+def test_an_empty_stop_string(refused: Refused, tiny_run: Path) -> None:
+    assert "stop" in refused("sample", tiny_run, "--stop", "", "--json")
+
+
+def test_exports_that_would_do_harm(refused: Refused, cli: Cli, copy: Path) -> None:
+    assert cli("export", copy, "--format", "gguf", "--dtype", "q8_0")[0] == 0
+    before = snapshot(copy)
+    quantised = copy / "model-q8_0.gguf"
+    for form in ("gguf", "safetensors"):  # by default it would replace the exact weights
+        assert "--out" in refused("export", quantised, "--format", form)
+    assert "the model itself" in refused(
+        "export", quantised, "--format", "gguf", "--out", quantised
+    )
+    assert "f32" in refused("export", copy, "--format", "hf", "--dtype", "q8_0")
+    assert "choose a new or empty folder" in refused(
+        "export", copy, "--format", "hf", "--out", copy
+    )
+    assert snapshot(copy) == before
+
+
+# --- prompts and pipes ------------------------------------------------------------------------
+
+
+def python(*words: object, **options: Any) -> subprocess.CompletedProcess:
+    command = [sys.executable, "-m", "paperkiln", *map(str, words)]
+    return subprocess.run(command, capture_output=True, check=False, **options)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "ascii", "latin-1"])
+def test_bytes_that_are_no_utf8_in_prompts_and_messages(tiny_run: Path, encoding: str) -> None:
+    environment = os.environ | {"PYTHONIOENCODING": encoding, "PYTHONUTF8": "0"}
+    for words, sent in (
+        (["sample", tiny_run, "--tokens", 3, "--prompt", "caf\udce9 🦙"], b""),
+        (["sample", tiny_run, "--tokens", 3, "--json", "--prompt", "caf\udce9 🦙"], b""),
+        (["chat", tiny_run, "--tokens", 3], b"caf\xe9 \xf0\x9f\xa6\x99\n\n/quit\n"),
+        (["info", tiny_run], b""),
+    ):
+        done = python(*words, input=sent, env=environment)
+        assert done.returncode == 0, done.stderr
+        assert b"Traceback" not in done.stderr
+        if "--json" in words:
+            assert len(json.loads(done.stdout.decode(encoding))["ids"]) <= 3
+
+
+def test_an_empty_prompt_starts_a_new_text(cli: Cli, tiny_run: Path) -> None:
+    code, out, _ = cli("sample", tiny_run, "--prompt", "", "--tokens", 4, "--json", "--seed", 1)
+    assert code == 0
+    assert json.loads(out)["n_prompt_tokens"] == 1
+
+
+def test_a_prompt_longer_than_the_context_is_cut_with_a_note(cli: Cli, tiny_run: Path) -> None:
+    code, out, err = cli("sample", tiny_run, "--prompt", "x" * 50, "--tokens", 4)
+    assert code == 0
+    assert out.startswith("x" * 50)
+    assert "the first 18 tokens were cut" in err
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs a shell")
+@pytest.mark.parametrize(
+    "words", ["info RUN", "info RUN --json", "plan RUN --json", "sample RUN --tokens 4000"]
+)
+def test_a_reader_that_has_seen_enough(tiny_run: Path, words: str) -> None:
+    command = f'"{sys.executable}" -m paperkiln {words.replace("RUN", str(tiny_run))}'
+    # The pipe's end is closed before a byte is written: the worst that head can do.
+    script = f"{{ sleep 0.3; {command}; echo $? > code; }} | true; while [ ! -s code ]; do sleep 0.05; done; cat code"
+    done = subprocess.run(
+        ["sh", "-c", script], capture_output=True, text=True, check=False, cwd=tiny_run.parent,
+        timeout=60,
+    )  # fmt: skip
+    (tiny_run.parent / "code").unlink()
+    assert done.stdout == "0\n", done.stderr
+    assert done.stderr == ""
