@@ -37,5 +37,5 @@ clean:
 	@touch $@
 
 .venv/test-installed: .venv/bin/python pyproject.toml
-	$(PY) -m pip install --quiet --disable-pip-version-check $(TORCH) -e '.[test,fast,hf]'
+	$(PY) -m pip install --quiet --disable-pip-version-check $(TORCH) -e '.[test,fast,hf,docs]'
 	@touch $@

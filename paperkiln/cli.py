@@ -57,18 +57,18 @@ def plan(args: argparse.Namespace) -> None:
         return _print_json(json_schema())
     if args.spec is None:
         raise PaperkilnError("plan needs a spec file (or --schema)")
+    spec = _spec(args)
     from paperkiln.train.plan import make_plan, plan_as_text
 
-    result = make_plan(_spec(args))
-    return _print(args, result, plan_as_text)
+    return _print(args, make_plan(spec), plan_as_text)
 
 
 def run(args: argparse.Namespace) -> int:
     """Train a spec and write its run folder."""
+    spec = _spec(args)
     from paperkiln.train.display import Display
     from paperkiln.train.run import Interrupted, before_training, run
 
-    spec = _spec(args)
     for note in before_training(spec):
         print(f"note: {note}", file=sys.stderr)
     try:
@@ -165,6 +165,14 @@ def info(args: argparse.Namespace) -> None:
     from paperkiln.formats.info import as_text, describe
 
     _print(args, describe(Path(args.path)), as_text)
+
+
+def figure(args: argparse.Namespace) -> None:
+    """Draw the loss curves of runs."""
+    from paperkiln.lab.figures import loss_curves
+
+    loss_curves([Path(folder) for folder in args.runs], Path(args.out))
+    print(args.out)
 
 
 def data_tinychat(args: argparse.Namespace) -> None:
@@ -322,6 +330,10 @@ def build_parser() -> argparse.ArgumentParser:
     p = _verb(verbs, "info", info, "info runs/tinychat-quick", "info model.gguf --json")
     p.add_argument("path", help="a GGUF or safetensors file, or a run folder")
     _json(p)
+
+    p = _verb(verbs, "figure", figure, "figure runs/shakespeare --out loss.svg")
+    p.add_argument("runs", nargs="+", help="run folders, one colour each")
+    p.add_argument("--out", required=True, help="the .svg or .png to write")
 
     nested = _group(verbs, "data", "make or prepare a corpus")
     p = _verb(nested, "tinychat", data_tinychat, "data tinychat --out tinychat.txt")

@@ -97,9 +97,11 @@ def refused(cli: Callable[..., tuple[int, str, str]]) -> Callable[..., str]:
         assert code == 2, (code, out, err)
         assert out == ""
         assert lines, "nothing was said"
-        # A run may have told its progress before it met the trouble: the last line says what.
+        # A run may have told its progress before it met the trouble: its last line says what.
+        assert len(lines) == 1 or words[0] == "run", err
         assert lines[-1].startswith("paperkiln: "), err
         assert "Traceback" not in err
+        assert "Warning" not in err
         return lines[-1].removeprefix("paperkiln: ")
 
     return call

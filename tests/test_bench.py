@@ -140,9 +140,10 @@ def test_a_worker_that_dies_says_its_last_words(
         (lambda: bench.bench_train(["huge"], None, 1), "preset 'huge': known are quick"),
         (lambda: bench.bench_train(None, ["jax"], 1), "engine 'jax': known are tape"),
         (lambda: bench.bench_generate(["medium"], 1), "preset 'medium': known are quick, small"),
+        (lambda: bench.bench_train(None, None, 0), "--rounds 0: at least 1"),
     ],
 )
-def test_unknown_names_are_refused(call: Any, message: str) -> None:
+def test_wrong_arguments_are_refused(call: Any, message: str) -> None:
     with pytest.raises(PaperkilnError, match=message):
         call()
 

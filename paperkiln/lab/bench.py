@@ -63,6 +63,7 @@ def bench_train(
     PaperkilnError for an unknown name, for an engine asked for that cannot run here, and when
     the engines' losses differ.
     """
+    _check_rounds(rounds)
     names = _known("engine", engines, TRAIN_ENGINES)
     rows = []
     for preset in _known("preset", presets, tuple(PRESETS)):
@@ -85,6 +86,7 @@ def bench_generate(presets: Sequence[str] | None, rounds: int) -> list[dict[str,
     thread and on all cores, and the faster is its row. Raises PaperkilnError for an unknown name
     and when the engines' probabilities differ.
     """
+    _check_rounds(rounds)
     counts = sorted({1, os.cpu_count() or 1})
     rows = []
     for preset in _known("preset", presets, [n for n in PRESETS if n != "medium"]):
@@ -143,6 +145,11 @@ def _known(what: str, wanted: Sequence[str] | None, known: Sequence[str]) -> lis
     return [name for name in known if wanted is None or name in wanted]
 
 
+def _check_rounds(rounds: int) -> None:
+    if rounds < 1:
+        raise PaperkilnError(f"--rounds {rounds}: at least 1 is needed")
+
+
 def _job(engine: str, config: ModelConfig, **more: Any) -> dict[str, Any]:
     return {"engine": engine, "config": config.model_dump()} | more
 
@@ -153,8 +160,6 @@ def _measure(
     """Run the rounds, the machine's peak as the last of each."""
     if not workers:
         raise PaperkilnError("no engine of this benchmark can run here")
-    if rounds < 1:
-        raise PaperkilnError(f"--rounds {rounds}: at least 1 is needed")
     peak = start(stack, [(_PEAK, {"engine": _PEAK}, None)], required=True)
     return interleave([*workers, *peak], rounds, seconds, label)
 

@@ -8,14 +8,29 @@ from rich.console import Console
 from rich.table import Table
 
 from paperkiln.errors import PaperkilnError
+from paperkiln.infer.chat import printable
+from paperkiln.infer.chat_template import encode_chat
 from paperkiln.infer.decode import NumpyDecoder
+from paperkiln.infer.generate import generate
 from paperkiln.infer.load import load_run
+from paperkiln.infer.sampling import Sampling
 from paperkiln.lab.probe import answer, probe
 from paperkiln.models.init import init_parameters
 from paperkiln.spec import RunSpec
 from paperkiln.train.display import Display
 from paperkiln.train.run import run
 from paperkiln.train.tinychat import DEMO_QUESTIONS, PROBE
+from paperkiln.train.tokenizers import Tokenizer
+
+
+def babble(model: NumpyDecoder, tokenizer: Tokenizer, question: str, n_tokens: int = 8) -> str:
+    """Return what a model samples after a question, end tokens passed over: it may know none."""
+    prompt = encode_chat(tokenizer, [("user", question)], add_generation_prompt=True)
+    *_, last = generate(
+        model, tokenizer, prompt, max_new_tokens=n_tokens, sampling=Sampling(1.0, seed=0),
+        end_ids=(),
+    )  # fmt: skip
+    return printable(" ".join(last.result.text.split()))
 
 
 def demo(spec: RunSpec) -> None:
@@ -29,7 +44,7 @@ def demo(spec: RunSpec) -> None:
         folder = run(spec, resume=True, listen=display)
     model = load_run(folder)
     untrained = NumpyDecoder(model.config, init_parameters(model.config, spec.train.seed))
-    before = answer(untrained, model.tokenizer, DEMO_QUESTIONS, max_tokens=10)
+    before = [babble(untrained, model.tokenizer, question) for question in DEMO_QUESTIONS]
     after = answer(model.decoder, model.tokenizer, DEMO_QUESTIONS)
     table = Table(
         "question", "before training", "after training", title="Five questions it never saw"

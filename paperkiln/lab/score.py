@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -45,6 +46,11 @@ def _validation_split(model: LoadedModel, path: str) -> tuple[np.ndarray, int, s
     if "data" not in model.spec:
         raise PaperkilnError(f"{path}: no run folder, so it has no validation split; give --text")
     prepared = prepare(parse_spec(model.spec, path), model.tokenizer)
+    record = Path(path) / "record.json"
+    if record.exists():
+        trained_on = json.loads(record.read_text(encoding="utf-8"))["corpus"]["sha256"]
+        if trained_on != prepared.tokens.corpus_sha256:
+            raise PaperkilnError(f"{path}: its corpus changed since; restore it or give --text")
     return prepared.tokens.validation, prepared.tokens.validation_bytes, prepared.split
 
 
