@@ -113,11 +113,13 @@ def chat(args: argparse.Namespace) -> None:
 
 def sample(args: argparse.Namespace) -> None:
     """Continue a prompt."""
-    from paperkiln.infer.chat import write_to_terminal
+    from paperkiln.infer.chat import describe, write_to_terminal
     from paperkiln.infer.generate import generate
     from paperkiln.infer.load import load_run
 
     model = load_run(args.model)
+    if note := describe(model.tokenizer, args.prompt, 0):
+        print(f"({note})", file=sys.stderr)
     pieces = generate(
         model.decoder, model.tokenizer, model.tokenizer.encode(args.prompt),
         max_new_tokens=args.tokens, sampling=_sampling(args), stop=args.stop,

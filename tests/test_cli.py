@@ -365,3 +365,23 @@ def test_demo(cli: Cli, tiny: Callable[..., dict[str, Any]], tmp_path: Path) -> 
     assert "held-out questions answered in kind" in out
     assert f"-m paperkiln chat {tmp_path / 'r'}" in out.replace("\n", "")
     assert cli("demo", tmp_path / "s.json")[0] == 0, "a finished demo is shown again"
+
+
+def test_a_word_model_answers_what_it_never_saw_and_says_so(
+    cli: Cli, tiny: Callable[..., dict[str, Any]], tmp_path: Path
+) -> None:
+    (tmp_path / "c.txt").write_text("so we sing a song\n" * 100)
+    data = {"corpus": str(tmp_path / "c.txt"), "tokenizer": "word"}
+    values = tiny(tmp_path / "r", data=data, train={"steps": 2}, arch={"vocab_size": 64})
+    (tmp_path / "s.json").write_text(json.dumps(values))
+    assert cli("run", tmp_path / "s.json")[0] == 0
+    code, out, err = cli("sample", tmp_path / "r", "--prompt", "done? 42 🦙 song", "--tokens", 5)
+    assert code == 0
+    assert out.startswith("done? 42 🦙 song")
+    assert "no token for: done ? 42 🦙" in err
+    # The rows that pad the vocabulary from 10 tokens to 64 are never chosen, however hot.
+    words = ["--temperature", 5, "--top-k", 0, "--top-p", 1, "--tokens", 300, "--seed", 1, "--json"]
+    code, out, _ = cli("sample", tmp_path / "r", *words)
+    assert code == 0
+    assert load_run(tmp_path / "r").config.vocab_size == 64
+    assert max(json.loads(out)["ids"]) < load_run(tmp_path / "r").tokenizer.vocab_size < 20

@@ -18,6 +18,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 from kill_run import curve, difference
 
+from paperkiln.engine.device import unavailable
 from paperkiln.errors import PaperkilnError
 from paperkiln.formats.safetensors_io import load_tensors, save_tensors
 from paperkiln.spec import parse_spec
@@ -72,6 +73,34 @@ def test_the_other_optimisers_killed_here_and_there(
 def test_killed_again_and_again_at_any_time(tiny: Make, tmp_path: Path, optimizer: str) -> None:
     train = SHORT | {"optimizer": optimizer, "steps": 12}
     assert kill(tiny, tmp_path, train, "random", 6) == {"tried": 6, "failures": []}
+
+
+class Crash(Exception):
+    """What no code of ours knows."""
+
+
+@pytest.mark.parametrize("device", ["cpu", "cpu-fast", "torch-cpu"])
+@pytest.mark.parametrize("checkpoint_every", [5, 10, 100])
+def test_a_crash_at_step_15_goes_on_from_the_checkpoint_before(
+    tiny: Make, tmp_path: Path, device: str, checkpoint_every: int
+) -> None:
+    if reason := unavailable(device):
+        pytest.skip(reason)
+    train = {"device": device, "checkpoint_every": checkpoint_every}
+    run(parse_spec(tiny(tmp_path / "reference", train=train, arch={"dropout": 0.1})))
+    spec = parse_spec(tiny(tmp_path / "r", train=train, arch={"dropout": 0.1}))
+
+    def crash(event: object) -> None:
+        if isinstance(event, Step) and event.step == 15:
+            raise Crash
+
+    with pytest.raises(Crash):
+        run(spec, listen=crash)
+    seen: list[object] = []
+    run(spec, resume=True, listen=seen.append)
+    first = next(e.step for e in seen if isinstance(e, Step))
+    assert first == {5: 11, 10: 11, 100: 1}[checkpoint_every]
+    assert difference(tmp_path / "r", tmp_path / "reference") is None
 
 
 # --- Ctrl-C ---------------------------------------------------------------------------------------

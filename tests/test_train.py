@@ -111,16 +111,18 @@ def test_recomputing_activations_changes_no_bit(trainer: Make) -> None:
     assert kept.parameters.flat.tobytes() == recomputed.parameters.flat.tobytes()
 
 
+@pytest.mark.parametrize("other", ["torch-cpu", "cpu-fast"])
 @pytest.mark.parametrize("optimizer", ["adamw", "sgd", "muon"])
-def test_torch_trains_along_the_same_curve(trainer: Make, optimizer: str) -> None:
-    pytest.importorskip("torch")
+def test_the_engines_train_along_the_same_curve(trainer: Make, optimizer: str, other: str) -> None:
+    if reason := device.unavailable(other):
+        pytest.skip(reason)
     lr = {"adamw": 3e-3, "sgd": 0.1, "muon": 3e-3}[optimizer]
     changes = {"optimizer": optimizer, "lr": lr, "accum": 2}
-    tape, torch = (trainer(train=changes | {"device": name}) for name in ("cpu", "torch-cpu"))
-    curve, theirs = losses(tape, 20), losses(torch, 20)
+    tape, second = (trainer(train=changes | {"device": name}) for name in ("cpu", other))
+    curve, theirs = losses(tape, 20), losses(second, 20)
     np.testing.assert_allclose(theirs, curve, atol=1e-4)
     assert curve[-1] < curve[0] - 0.1, "it learned something"
-    assert tape.evaluate().loss == pytest.approx(torch.evaluate().loss, abs=1e-4)
+    assert tape.evaluate().loss == pytest.approx(second.evaluate().loss, abs=1e-4)
 
 
 def test_dropout_is_of_the_step_and_not_of_evaluation(trainer: Make) -> None:

@@ -7,6 +7,7 @@ key/value head h // (H / K).
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from paperkiln.engine.tape import Tensor, record, recording
 
 # Scores of one chunk of sequences stay in a core's L2 cache between the passes of softmax.
 _CHUNK_BYTES = 1 << 20
+_BLOCK = 64  # queries in a block: small skips more of what nobody sees, large suits GEMM
 
 
 @lru_cache(maxsize=32)
@@ -92,26 +94,60 @@ def alibi_slopes(n_heads: int) -> np.ndarray:
     return np.concatenate([slopes, above[0::2][: n_heads - below]])
 
 
+class Block(NamedTuple):
+    """Queries [start, stop) and the keys [first_key, stop) that any of them can see."""
+
+    start: int
+    stop: int
+    first_key: int
+
+    @property
+    def queries(self) -> slice:
+        """The queries, as a slice of T."""
+        return slice(self.start, self.stop)
+
+    @property
+    def keys(self) -> slice:
+        """The keys, as a slice of T."""
+        return slice(self.first_key, self.stop)
+
+
+def query_blocks(n_tokens: int, window: int | None, sinks: int) -> list[Block]:
+    """Cut the queries into blocks, so that scores no query sees are mostly not computed."""
+    blocks = []
+    for start in range(0, n_tokens, _BLOCK):
+        first_key = 0 if window is None or sinks else max(0, start - window + 1)
+        blocks.append(Block(start, min(start + _BLOCK, n_tokens), first_key))
+    return blocks
+
+
 class NumpyRows:
-    """The two elementwise passes of attention, which `fast_ops` replaces by compiled ones."""
+    """The two elementwise passes of attention, which `fast_ops` replaces by compiled ones.
+
+    R queries and S keys of one block; b sequences, K key/value heads, G queries heads for each.
+    """
 
     @staticmethod
-    def softmax(scores: np.ndarray, window: int | None, sinks: int, alibi: bool) -> None:
-        """Turn scores (b, K, G, T, T) into probabilities over the visible keys, in place."""
-        b, K, G, T, _ = scores.shape
+    def softmax(
+        scores: np.ndarray, block: Block, n_tokens: int, window: int | None, sinks: int, alibi: bool
+    ) -> None:
+        """Turn scores (b, K, G, R, S) into probabilities over the visible keys, in place."""
+        b, K, G, R, S = scores.shape
         if alibi:
-            distance = np.arange(T)[None, :] - np.arange(T)[:, None]  # j - i
-            per_head = scores.reshape(b, K * G, T, T)
+            keys = np.arange(block.first_key, block.stop)
+            distance = keys[None, :] - np.arange(block.start, block.stop)[:, None]  # j - i
+            per_head = scores.reshape(b, K * G, R, S)
             for h, slope in enumerate(alibi_slopes(K * G)):
                 per_head[:, h] += (slope * distance).astype(scores.dtype)
-        scores += causal_bias(T, window, sinks, scores.dtype)
+        bias = causal_bias(n_tokens, window, sinks, scores.dtype)
+        scores += bias[block.queries, block.keys]
         scores -= scores.max(axis=-1, keepdims=True)
         np.exp(scores, out=scores)
         scores *= 1.0 / scores.sum(axis=-1, keepdims=True)
 
     @staticmethod
-    def softmax_backward(ds: np.ndarray, p: np.ndarray, row_dot: np.ndarray) -> None:
-        """Turn dP (b, K, G, T, T) into dS = P ∘ (dP - row_dot), row_dot (b, K, G, T, 1)."""
+    def softmax_backward(ds: np.ndarray, p: np.ndarray, row_dot: np.ndarray, block: Block) -> None:
+        """Turn dP (b, K, G, R, S) into dS = P ∘ (dP - row_dot), row_dot (b, K, G, R, 1)."""
         ds -= row_dot
         ds *= p
 
@@ -158,29 +194,37 @@ def attention_with(
     qg, kg, vg = grouped(q.data * q.dtype.type(scale)), per_kv(k.data), per_kv(v.data)
     out = np.empty(q.shape, q.dtype)
     og = grouped(out)
-    n_chunk = max(1, _CHUNK_BYTES // (H * T * T * q.dtype.itemsize))
-    chunks = [slice(b, b + n_chunk) for b in range(0, B, n_chunk)]
+    n_chunk = max(1, _CHUNK_BYTES // (H * min(T, _BLOCK) * T * q.dtype.itemsize))
+    parts = [
+        (slice(b, b + n_chunk), block)
+        for b in range(0, B, n_chunk)
+        for block in query_blocks(T, window, sinks)
+    ]
     keep = recording()
     probs = []
-    for part in chunks:
-        p = _scores(qg[part], kg[part])
-        rows.softmax(p, window, sinks, alibi)
-        np.matmul(p, vg[part], out=og[part])
+    for batch, block in parts:
+        p = _scores(qg[batch, ..., block.queries, :], kg[batch, ..., block.keys, :])
+        rows.softmax(p, block, T, window, sinks, alibi)
+        np.matmul(p, vg[batch, ..., block.keys, :], out=og[batch, ..., block.queries, :])
         if keep:
             probs.append(p)
 
     def backward(dout: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        dq, dk, dv = (np.empty(t.shape, t.dtype) for t in (q, k, v))
+        dq, dk, dv = np.empty(q.shape, q.dtype), np.zeros(k.shape, k.dtype), np.zeros_like(v.data)
         dqg, dkg, dvg = grouped(dq), per_kv(dk)[:, :, 0], per_kv(dv)[:, :, 0]
         dog = grouped(np.ascontiguousarray(dout))
         row_dot = np.einsum("bthe,bthe->bht", dout, out).reshape(B, K, H // K, T, 1)
-        for part, p in zip(chunks, probs, strict=True):
-            ds = _scores(dog[part], vg[part])
-            rows.softmax_backward(ds, p, row_dot[part])
-            np.matmul(ds, kg[part], out=dqg[part])
+        for (batch, block), p in zip(parts, probs, strict=True):
+            queries, keys = (
+                (batch, ..., block.queries, slice(None)),
+                (batch, ..., block.keys, slice(None)),
+            )
+            ds = _scores(dog[queries], vg[keys])
+            rows.softmax_backward(ds, p, row_dot[queries], block)
+            np.matmul(ds, kg[keys], out=dqg[queries])
             # qg already carries the scale, which dk needs and dq gets below.
-            _sum_groups(ds.swapaxes(-1, -2), qg[part], dkg[part])
-            _sum_groups(p.swapaxes(-1, -2), dog[part], dvg[part])
+            dkg[keys] += _sum_groups(ds.swapaxes(-1, -2), qg[queries])
+            dvg[keys] += _sum_groups(p.swapaxes(-1, -2), dog[queries])
         dq *= scale
         return dq, dk, dv
 
@@ -188,14 +232,13 @@ def attention_with(
 
 
 def _scores(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Return a bᵀ, (b, K, G, T, T) in row-major order, which matmul alone does not promise."""
+    """Return a bᵀ, (b, K, G, R, S) in row-major order, which matmul alone does not promise."""
     out = np.empty((*a.shape[:-1], b.shape[-2]), a.dtype)
     return np.matmul(a, b.swapaxes(-1, -2), out=out)
 
 
-def _sum_groups(a: np.ndarray, b: np.ndarray, out: np.ndarray) -> None:
-    """Write the sum over query groups of a @ b, (b, K, G, S, E), into out (b, K, S, E)."""
+def _sum_groups(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Return the sum over query groups of a @ b: (b, K, G, S, E) -> (b, K, S, E)."""
     if a.shape[2] == 1:
-        np.matmul(a[:, :, 0], b[:, :, 0], out=out)
-    else:
-        np.sum(np.matmul(a, b), axis=2, out=out)
+        return np.matmul(a[:, :, 0], b[:, :, 0])
+    return np.matmul(a, b).sum(axis=2)

@@ -41,8 +41,9 @@ def pick_engine(device: str) -> TapeEngine | TorchEngine:
 
         return TapeEngine(device, ops, "the numpy tape")
     if device == "cpu-fast":
-        from paperkiln.engine import fast_ops
+        from paperkiln.engine import fast_ops, kernels
 
+        kernels.load()
         return TapeEngine(device, fast_ops, "the numpy tape with compiled kernels")
     import torch
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from paperkiln.engine import attention as numpy_attention
 from paperkiln.engine import losses, ops
+from paperkiln.engine.attention import Block
 from paperkiln.engine.kernels import call
 from paperkiln.engine.ops import *  # noqa: F403 (the op set, some of it redefined below)
 from paperkiln.engine.ops import __all__ as __all__
@@ -134,15 +135,23 @@ class _CompiledRows(numpy_attention.NumpyRows):
     """The passes of attention in C, over the visible keys only."""
 
     @staticmethod
-    def softmax(scores: np.ndarray, window: int | None, sinks: int, alibi: bool) -> None:
-        b, K, G, T, _ = scores.shape
+    def softmax(
+        scores: np.ndarray, block: Block, n_tokens: int, window: int | None, sinks: int, alibi: bool
+    ) -> None:
+        b, K, G, R, S = scores.shape
         slopes = numpy_attention.alibi_slopes(K * G).astype(_F32) if alibi else None
-        call("causal_softmax", scores, slopes, b * K * G, K * G, T, window or 0, sinks)
+        call(
+            "causal_softmax", scores, slopes, b * K * G, K * G, R, S, block.start, block.first_key,
+            window or 0, sinks,
+        )  # fmt: skip
 
     @staticmethod
-    def softmax_backward(ds: np.ndarray, p: np.ndarray, row_dot: np.ndarray) -> None:
-        n_matrices, T = ds.shape[0] * ds.shape[1] * ds.shape[2], ds.shape[-1]
-        call("causal_softmax_backward", ds, p, np.ascontiguousarray(row_dot), n_matrices, T)
+    def softmax_backward(ds: np.ndarray, p: np.ndarray, row_dot: np.ndarray, block: Block) -> None:
+        b, K, G, R, S = ds.shape
+        row_dot = np.ascontiguousarray(row_dot)
+        call(
+            "causal_softmax_backward", ds, p, row_dot, b * K * G, R, S, block.start, block.first_key
+        )
 
 
 def attention(

@@ -108,12 +108,13 @@ def _worst(name: str, errors: Iterator[tuple[str, float]]) -> Result:
 @contextmanager
 def _many_small_chunks() -> Iterator[None]:
     """Make the chunked ops take several chunks at these small sizes."""
-    before = attention._CHUNK_BYTES, losses._LOGIT_CHUNK_BYTES
+    before = attention._CHUNK_BYTES, attention._BLOCK, losses._LOGIT_CHUNK_BYTES
     attention._CHUNK_BYTES = losses._LOGIT_CHUNK_BYTES = 1
+    attention._BLOCK = 2
     try:
         yield
     finally:
-        attention._CHUNK_BYTES, losses._LOGIT_CHUNK_BYTES = before
+        attention._CHUNK_BYTES, attention._BLOCK, losses._LOGIT_CHUNK_BYTES = before
 
 
 # --- differences ---------------------------------------------------------------------------

@@ -204,13 +204,6 @@ API void rope(const float *restrict x, const float *restrict cos, const float *r
             }
 }
 
-// The keys that query i sees are [0, sinks) and [first, i]; without a window all of [0, i].
-static inline int64_t first_visible(int64_t i, int64_t window, int64_t sinks, int64_t *n_sinks) {
-    int64_t first = window > 0 && i - window + 1 > 0 ? i - window + 1 : 0;
-    *n_sinks = sinks < first ? sinks : first;
-    return first;
-}
-
 static inline float softmax_span_max(const float *row, int64_t a, int64_t b, float m) {
     for (int64_t j = a; j < b; j++) m = max2(m, row[j]);
     return m;
@@ -225,37 +218,43 @@ static inline float softmax_span_exp(float *row, int64_t a, int64_t b, float m) 
     return sum;
 }
 
-// scores (M, T, T) become probabilities, matrix number n belonging to head n % H; what a query
-// does not see becomes 0. slopes (H,) may be NULL.
+// scores (M, R, S) become probabilities: rows are queries from i0 on, columns keys from k0 on,
+// matrix number n belongs to head n % H. Query i sees the keys [i - window + 1, i] and, when k0
+// is 0, [0, sinks); without a window (0) all up to i. Other keys become 0; slopes (H,) may be NULL.
 API void causal_softmax(float *restrict scores, const float *restrict slopes, int64_t M,
-                        int64_t H, int64_t T, int64_t window, int64_t sinks) {
+                        int64_t H, int64_t R, int64_t S, int64_t i0, int64_t k0,
+                        int64_t window, int64_t sinks) {
     for (int64_t n = 0; n < M; n++)
-        for (int64_t i = 0; i < T; i++, scores += T) {
-            int64_t n_sinks, first = first_visible(i, window, sinks, &n_sinks);
+        for (int64_t i = i0; i < i0 + R; i++, scores += S) {
+            int64_t first = window > 0 && i - window + 1 > k0 ? i - window + 1 - k0 : 0;
+            int64_t end = i + 1 - k0;  // both counted in columns
+            int64_t n_sinks = k0 == 0 && sinks < first ? sinks : k0 == 0 ? first : 0;
             if (slopes) {
                 float slope = slopes[n % H];
-                for (int64_t j = 0; j <= i; j++) scores[j] += slope * (float)(j - i);
+                for (int64_t j = 0; j < end; j++) scores[j] += slope * (float)(j + k0 - i);
             }
-            float m = softmax_span_max(scores, first, i + 1, scores[i]);
+            float m = softmax_span_max(scores, first, end, scores[end - 1]);
             m = softmax_span_max(scores, 0, n_sinks, m);
-            float sum = softmax_span_exp(scores, first, i + 1, m);
+            float sum = softmax_span_exp(scores, first, end, m);
             sum += softmax_span_exp(scores, 0, n_sinks, m);
             float scale = 1.0f / sum;
-            for (int64_t j = 0; j <= i; j++) scores[j] *= scale;
+            for (int64_t j = 0; j < end; j++) scores[j] *= scale;
             for (int64_t j = n_sinks; j < first; j++) scores[j] = 0;
-            for (int64_t j = i + 1; j < T; j++) scores[j] = 0;
+            for (int64_t j = end; j < S; j++) scores[j] = 0;
         }
 }
 
-// ds (M, T, T) holds dP and becomes P (dP - row_dot); row_dot (M, T).
+// ds (M, R, S) holds dP and becomes P (dP - row_dot), row_dot (M, R); i0 and k0 as above.
 API void causal_softmax_backward(float *restrict ds, const float *restrict p,
-                                 const float *restrict row_dot, int64_t M, int64_t T) {
-    for (int64_t n = 0; n < M * T; n++, ds += T, p += T) {
-        float dot = row_dot[n];
-        int64_t seen = n % T + 1;
-        for (int64_t j = 0; j < seen; j++) ds[j] = p[j] * (ds[j] - dot);
-        for (int64_t j = seen; j < T; j++) ds[j] = 0;
-    }
+                                 const float *restrict row_dot, int64_t M, int64_t R, int64_t S,
+                                 int64_t i0, int64_t k0) {
+    for (int64_t n = 0; n < M; n++)
+        for (int64_t i = i0; i < i0 + R; i++, ds += S, p += S) {
+            float dot = *row_dot++;
+            int64_t end = i + 1 - k0;
+            for (int64_t j = 0; j < end; j++) ds[j] = p[j] * (ds[j] - dot);
+            for (int64_t j = end; j < S; j++) ds[j] = 0;
+        }
 }
 
 // --- loss and optimiser ----------------------------------------------------------------------

@@ -15,6 +15,7 @@ import os
 import platform
 import subprocess
 import sys
+import threading
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ import platformdirs
 from paperkiln.errors import PaperkilnError
 from paperkiln.formats.atomic import new_file
 
+_lock = threading.Lock()
 _SOURCE = Path(__file__).with_name("kernels.c")
 # Sums may be reordered, so that they use all vector lanes; NaN and infinity keep their meaning,
 # so that a diverging run is still seen to diverge.
@@ -62,15 +64,26 @@ def _as_c(value: Any) -> Any:
     return value  # None is NULL; ctypes values pass
 
 
+def load() -> None:
+    """Compile the kernels, unless that was done before, and load them.
+
+    Raises PaperkilnError when they do not compile.
+    """
+    with _lock:
+        _loaded()
+
+
 @lru_cache
 def _function(name: str) -> Any:
-    function = getattr(ctypes.CDLL(str(_library())), name)
+    with _lock:  # two shards may be the first to call
+        function = getattr(_loaded(), name)
     function.restype = ctypes.c_double if name == "cross_entropy" else None
     return function
 
 
-def _library() -> Path:
-    """Return the compiled library's path, compiling it unless it is there."""
+@lru_cache
+def _loaded() -> ctypes.CDLL:
+    """Return the compiled library, compiling it unless it is in the cache."""
     compiler = importlib.metadata.version("ziglang")
     key = hashlib.sha256(
         b"\0".join(
@@ -85,7 +98,7 @@ def _library() -> Path:
     if not path.exists():
         with new_file(path) as aside:
             _compile(aside)
-    return path
+    return ctypes.CDLL(str(path))
 
 
 def _processor_features() -> str:
