@@ -69,12 +69,13 @@ def test_every_micro_batch_of_every_step_is_another(
     drawn = []
     t = trainer(train={"accum": 3})
     monkeypatch.setattr(
-        t, "_loss_and_grad", lambda ids, targets, seed, add: drawn.append((ids.tobytes(), add)) or 1
+        t, "_loss_and_grad", lambda ids, _, seed, add: drawn.append((ids.tobytes(), seed, add)) or 1
     )
     for update in range(1, 9):
         t._step(update)
-    assert len({ids for ids, _ in drawn}) == 24
-    assert [add for _, add in drawn] == [False, True, True] * 8, "each update starts from zero"
+    assert len({ids for ids, _, _ in drawn}) == 24
+    assert len({seed for _, seed, _ in drawn}) == 24, "nor do two share their dropout"
+    assert [add for *_, add in drawn] == [False, True, True] * 8, "each update starts from zero"
 
 
 @pytest.mark.parametrize("shards", [2, 3, 4, 99])
@@ -200,6 +201,8 @@ def test_training_stops_when_it_is_flat(
     assert done.early_stopped
     assert stop.best_val == done.best_val == min(values), "the true minimum, whatever min_delta"
     assert (folder / "model.gguf").exists()
+    progress = json.loads(load_tensors(folder / CHECKPOINT).metadata["progress"])
+    assert (progress["step"], progress["evals_flat"]) == (15, 2), "the end is saved"
 
 
 def test_a_stop_request_ends_after_the_step_with_a_checkpoint(trainer: Make) -> None:
@@ -215,13 +218,18 @@ def test_a_stop_request_ends_after_the_step_with_a_checkpoint(trainer: Make) -> 
 # --- numbers that are not finite ----------------------------------------------------------------
 
 
+@pytest.mark.parametrize("shards", [1, 2])  # in the main thread, and in threads
 def test_an_exploding_run_stops_and_says_where(
-    tiny: Callable[..., dict[str, Any]],
-    refused: Callable[..., str],
-    capsys: pytest.CaptureFixture[str],
-    tmp_path: Path,
+    tiny: Callable[..., dict[str, Any]], refused: Callable[..., str], tmp_path: Path, shards: int
 ) -> None:
-    changes = {"lr": 100, "clip": 0, "schedule": "constant", "steps": 60, "warmup_steps": 0}
+    changes = {
+        "shards": shards,
+        "lr": 100,
+        "clip": 0,
+        "schedule": "constant",
+        "steps": 60,
+        "warmup_steps": 0,
+    }
     spec = tmp_path / "s.json"
     spec.write_text(json.dumps(tiny(tmp_path / "r", train=changes)))
     line = refused("run", spec)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from scipy.special import erf
 
-from paperkiln.engine.tape import Tensor, record
+from paperkiln.engine.tape import Grads, Tensor, record
 
 
 def _sigmoid(x: np.ndarray) -> np.ndarray:
@@ -33,7 +35,7 @@ def softmax(x: Tensor) -> Tensor:
     y = np.exp(x.data - x.data.max(axis=-1, keepdims=True))
     y /= y.sum(axis=-1, keepdims=True)
 
-    def backward(dout):
+    def backward(dout: np.ndarray) -> Grads:
         return (y * (dout - (dout * y).sum(axis=-1, keepdims=True)),)
 
     return record(y, (x,), backward)
@@ -41,45 +43,48 @@ def softmax(x: Tensor) -> Tensor:
 
 # Each activation f has one function that returns f(x) and a function computing f'(x) when it
 # is asked for; the plain op and the gated op below are both made of it.
+Evaluated = tuple[np.ndarray, Callable[[], np.ndarray]]
+Function = Callable[[np.ndarray], Evaluated]
 
 
-def _relu(x):
+def _relu(x: np.ndarray) -> Evaluated:
     return np.maximum(x, 0), lambda: (x > 0).astype(x.dtype)
 
 
-def _squared_relu(x):  # Primer, So et al. 2021
+def _squared_relu(x: np.ndarray) -> Evaluated:  # Primer, So et al. 2021
     r = np.maximum(x, 0)
     return r * r, lambda: 2 * r
 
 
-def _silu(x):
+def _silu(x: np.ndarray) -> Evaluated:
     s = _sigmoid(x)
     return x * s, lambda: s * (1 + x * (1 - s))
 
 
-def _gelu(x):  # x Φ(x); Hendrycks & Gimpel 2016
+def _gelu(x: np.ndarray) -> Evaluated:  # x Φ(x); Hendrycks & Gimpel 2016
     cdf = 0.5 * (1 + erf(x * x.dtype.type(np.sqrt(0.5))))
     return x * cdf, lambda: cdf + x * (np.exp(-0.5 * x * x) * x.dtype.type(1 / np.sqrt(2 * np.pi)))
 
 
-def _gelu_tanh(x):  # 0.5 x (1 + tanh(√(2/π) (x + 0.044715 x³))), GPT-2's form
+def _gelu_tanh(x: np.ndarray) -> Evaluated:  # GPT-2's form
+    # 0.5 x (1 + tanh(√(2/π) (x + 0.044715 x³)))
     c = x.dtype.type(np.sqrt(2 / np.pi))
     x2 = x * x
     t = np.tanh(c * x * (1 + x.dtype.type(0.044715) * x2))
 
-    def derivative():
+    def derivative() -> np.ndarray:
         inner = c * (1 + x.dtype.type(3 * 0.044715) * x2)
         return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * inner
 
     return 0.5 * x * (1 + t), derivative
 
 
-def _activation(x: Tensor, function) -> Tensor:
+def _activation(x: Tensor, function: Function) -> Tensor:
     out, derivative = function(x.data)
     return record(out, (x,), lambda dout: (dout * derivative(),))
 
 
-def _gated(x: Tensor, function) -> Tensor:
+def _gated(x: Tensor, function: Function) -> Tensor:
     """f(gate) ∘ up with x = [gate | up], (..., 2F) -> (..., F); Shazeer 2020.
 
     d gate = dO ∘ up ∘ f'(gate), d up = dO ∘ f(gate).
@@ -88,7 +93,7 @@ def _gated(x: Tensor, function) -> Tensor:
     gate, up = x.data[..., :F], x.data[..., F:]
     activated, derivative = function(gate)
 
-    def backward(dout):
+    def backward(dout: np.ndarray) -> Grads:
         dx = np.empty(x.shape, x.dtype)
         np.multiply(dout, activated, out=dx[..., F:])
         dgate = dx[..., :F]

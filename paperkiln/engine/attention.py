@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from paperkiln.engine.tape import Tensor, record, recording
+from paperkiln.engine.tape import Grads, Tensor, record, recording
 
 # Scores of one chunk of sequences stay in a core's L2 cache between the passes of softmax.
 _CHUNK_BYTES = 1 << 20
@@ -61,7 +61,7 @@ def rope(x: Tensor, theta: float = 10000.0, interleaved: bool = False) -> Tensor
     """
     cos, sin = rope_tables_as(x.shape[1], x.shape[3], theta, x.dtype)
 
-    def backward(dout: np.ndarray) -> tuple[np.ndarray]:
+    def backward(dout: np.ndarray) -> Grads:
         return (_rotate(dout, cos, -sin, interleaved),)
 
     return record(_rotate(x.data, cos, sin, interleaved), (x,), backward)
@@ -209,7 +209,7 @@ def attention_with(
         if keep:
             probs.append(p)
 
-    def backward(dout: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def backward(dout: np.ndarray) -> Grads:
         dq, dk, dv = np.empty(q.shape, q.dtype), np.zeros(k.shape, k.dtype), np.zeros_like(v.data)
         dqg, dkg, dvg = grouped(dq), per_kv(dk)[:, :, 0], per_kv(dv)[:, :, 0]
         dog = grouped(np.ascontiguousarray(dout))

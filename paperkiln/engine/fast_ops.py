@@ -17,7 +17,7 @@ from paperkiln.engine.attention import Block
 from paperkiln.engine.kernels import call
 from paperkiln.engine.ops import *  # noqa: F403 (the op set, some of it redefined below)
 from paperkiln.engine.ops import __all__ as __all__
-from paperkiln.engine.tape import Tensor, record
+from paperkiln.engine.tape import Grads, Tensor, record
 
 _F32 = np.dtype(np.float32)
 
@@ -36,7 +36,7 @@ def rms_norm(x: Tensor, w: Tensor, eps: float) -> Tensor:
     out, r = np.empty_like(rows), np.empty(N, _F32)
     call("rms_norm", rows, w.data, out, r, N, D, float(eps))
 
-    def backward(dout):
+    def backward(dout: np.ndarray) -> Grads:
         dx, dw = np.empty_like(rows), np.zeros(D, _F32)
         call("rms_norm_backward", rows, w.data, r, _rows(dout), dx, dw, N, D)
         return dx.reshape(x.shape), dw
@@ -54,7 +54,7 @@ def layer_norm(x: Tensor, w: Tensor, b: Tensor | None, eps: float) -> Tensor:
     bias = None if b is None else b.data
     call("layer_norm", rows, w.data, bias, out, mean, r, N, D, float(eps))
 
-    def backward(dout):
+    def backward(dout: np.ndarray) -> Grads:
         dx, dw = np.empty_like(rows), np.zeros(D, _F32)
         db = None if b is None else np.zeros(D, _F32)
         call("layer_norm_backward", rows, w.data, mean, r, _rows(dout), dx, dw, db, N, D)
@@ -75,7 +75,7 @@ def _plain(name: str) -> Callable[[Tensor], Tensor]:
         out = np.empty_like(data)
         call(name, data, out, data.size)
 
-        def backward(dout):
+        def backward(dout: np.ndarray) -> Grads:
             dx = np.empty_like(data)
             call(f"{name}_backward", data, np.ascontiguousarray(dout), dx, data.size)
             return (dx,)
@@ -97,7 +97,7 @@ def _gated(name: str) -> Callable[[Tensor], Tensor]:
         out = np.empty((N, F), _F32)
         call(name, rows, out, N, F)
 
-        def backward(dout):
+        def backward(dout: np.ndarray) -> Grads:
             dx = np.empty_like(rows)
             call(f"{name}_backward", rows, _rows(dout), dx, N, F)
             return (dx.reshape(x.shape),)

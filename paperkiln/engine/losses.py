@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from paperkiln.engine.tape import Tensor, record, recording
+from paperkiln.engine.tape import Grads, Tensor, record, recording
 
 Nll = Callable[[np.ndarray, np.ndarray, int, float], float]
 
@@ -51,7 +51,7 @@ def cross_entropy(
     dlogits = logits.data.reshape(-1, logits.shape[-1]).copy()
     loss = nll_and_dlogits(dlogits, flat, ignore_index, scale) * scale
 
-    def backward(dout):
+    def backward(dout: np.ndarray) -> Grads:
         return ((dlogits * dout).reshape(logits.shape),)
 
     return record(np.asarray(loss, logits.dtype), (logits,), backward)
@@ -101,7 +101,7 @@ def linear_cross_entropy_with(
             np.matmul(logits, w.data, out=dx[part])
             dw = logits.T @ rows[part] if dw is None else dw.__iadd__(logits.T @ rows[part])
 
-    def backward(dout):
+    def backward(dout: np.ndarray) -> Grads:
         if dout != 1.0:
             return (dx * dout).reshape(x.shape), dw * dout
         return dx.reshape(x.shape), dw

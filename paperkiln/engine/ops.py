@@ -29,7 +29,7 @@ from paperkiln.engine.activations import (
 )  # fmt: skip
 from paperkiln.engine.attention import attention, rope
 from paperkiln.engine.losses import cross_entropy, linear_cross_entropy
-from paperkiln.engine.tape import Tensor, checkpoint, no_grad, record
+from paperkiln.engine.tape import Grads, Tensor, checkpoint, no_grad, record
 
 __all__ = [
     "add", "attention", "checkpoint", "concat", "constant", "cross_entropy", "div", "dropout",
@@ -85,7 +85,7 @@ def add(a: Operand, b: Operand) -> Tensor:
     """a + b. d(a + b) = da + db."""
     a, b = _pair(a, b)
 
-    def backward(dout):
+    def backward(dout: np.ndarray) -> Grads:
         return _unbroadcast(dout, a.shape), _unbroadcast(dout, b.shape)
 
     return record(a.data + b.data, (a, b), backward)
@@ -95,7 +95,7 @@ def sub(a: Operand, b: Operand) -> Tensor:
     """a - b."""
     a, b = _pair(a, b)
 
-    def backward(dout):
+    def backward(dout: np.ndarray) -> Grads:
         return _unbroadcast(dout, a.shape), _unbroadcast(-dout, b.shape)
 
     return record(a.data - b.data, (a, b), backward)
@@ -105,7 +105,7 @@ def mul(a: Operand, b: Operand) -> Tensor:
     """a · b elementwise. d(ab) = b da + a db."""
     a, b = _pair(a, b)
 
-    def backward(dout):
+    def backward(dout: np.ndarray) -> Grads:
         da = _unbroadcast(dout * b.data, a.shape) if a.requires_grad else None
         db = _unbroadcast(dout * a.data, b.shape) if b.requires_grad else None
         return da, db
@@ -118,7 +118,7 @@ def div(a: Operand, b: Operand) -> Tensor:
     a, b = _pair(a, b)
     out = a.data / b.data
 
-    def backward(dout):
+    def backward(dout: np.ndarray) -> Grads:
         da = dout / b.data
         return _unbroadcast(da, a.shape), _unbroadcast(-da * out, b.shape)
 
@@ -144,7 +144,7 @@ def log(x: Tensor) -> Tensor:
 def matmul(a: Tensor, b: Tensor) -> Tensor:
     """a (..., N, M) @ b (..., M, P), leading axes broadcast. dA = dO Bᵀ, dB = Aᵀ dO."""
 
-    def backward(dout):
+    def backward(dout: np.ndarray) -> Grads:
         da = _unbroadcast(dout @ b.data.swapaxes(-1, -2), a.shape) if a.requires_grad else None
         db = _unbroadcast(a.data.swapaxes(-1, -2) @ dout, b.shape) if b.requires_grad else None
         return da, db
@@ -175,7 +175,7 @@ def index(x: Tensor, key: Any) -> Tensor:
     if not all(isinstance(part, slice | int | type(...) | None) for part in parts):
         raise TypeError(f"index takes slices and integers, not {key!r}; use embedding for rows")
 
-    def backward(dout):
+    def backward(dout: np.ndarray) -> Grads:
         x.accumulate_at(key, dout)
         return (None,)
 
@@ -186,7 +186,7 @@ def concat(tensors: Sequence[Tensor], axis: int) -> Tensor:
     """Join along `axis`; each piece gets its part of the gradient."""
     ends = np.cumsum([t.shape[axis] for t in tensors])[:-1]
 
-    def backward(dout):
+    def backward(dout: np.ndarray) -> Grads:
         return np.split(dout, ends, axis)
 
     return record(np.concatenate([t.data for t in tensors], axis), tuple(tensors), backward)
@@ -195,7 +195,7 @@ def concat(tensors: Sequence[Tensor], axis: int) -> Tensor:
 def sum(x: Tensor, axis: int | None = None, keepdims: bool = False) -> Tensor:
     """Sum over one axis or all; every element gets the sum's gradient."""
 
-    def backward(dout):
+    def backward(dout: np.ndarray) -> Grads:
         if axis is not None and not keepdims:
             dout = np.expand_dims(dout, axis)
         return (np.broadcast_to(dout, x.shape),)
@@ -220,7 +220,7 @@ def linear(x: Tensor, w: Tensor, b: Tensor | None = None) -> Tensor:
     if b is not None:
         out += b.data
 
-    def backward(dout):
+    def backward(dout: np.ndarray) -> Grads:
         dout = dout.reshape(-1, n_out)
         dx = (dout @ w.data).reshape(x.shape) if x.requires_grad else None
         dw = dout.T @ rows if w.requires_grad else None
@@ -238,7 +238,7 @@ def embedding(ids: np.ndarray, w: Tensor) -> Tensor:
     if ids.size and ids.min() < 0:
         raise IndexError(f"token id {ids.min()} is negative")
 
-    def backward(dout):
+    def backward(dout: np.ndarray) -> Grads:
         dw = np.zeros(w.shape, w.dtype)
         flat = ids.reshape(-1)
         order = np.argsort(flat, kind="stable")  # equal ids become neighbours, in a fixed order
@@ -260,7 +260,7 @@ def rms_norm(x: Tensor, w: Tensor, eps: float) -> Tensor:
     normed = rows * r
     out = normed * w.data
 
-    def backward(dout):
+    def backward(dout: np.ndarray) -> Grads:
         dout = dout.reshape(-1, D)
         dw = np.einsum("nd,nd->d", dout, normed)
         dx = dout * w.data
@@ -285,7 +285,7 @@ def layer_norm(x: Tensor, w: Tensor, b: Tensor | None, eps: float) -> Tensor:
     if b is not None:
         out += b.data
 
-    def backward(dout):
+    def backward(dout: np.ndarray) -> Grads:
         dout = dout.reshape(-1, D)
         dw = np.einsum("nd,nd->d", dout, normed)
         dx = dout * w.data

@@ -19,7 +19,8 @@ from typing import Any
 
 import numpy as np
 
-Backward = Callable[[np.ndarray], Sequence[np.ndarray | None]]
+Grads = Sequence[np.ndarray | None]  # one for each input of an op, in order
+Backward = Callable[[np.ndarray], Grads]
 
 _numbers = itertools.count()
 
@@ -186,7 +187,7 @@ def checkpoint(fn: Callable[..., Tensor], *inputs: Tensor) -> Tensor:
     with no_grad():
         out = Tensor(fn(*inputs).data)
 
-    def backward(dout: np.ndarray) -> list[np.ndarray | None]:
+    def backward(dout: np.ndarray) -> Grads:
         copies = [Tensor(x.data, x.requires_grad) for x in inputs]
         with _set_recording(True):  # backward may be called inside no_grad
             again = fn(*copies)

@@ -16,6 +16,7 @@ from math import sqrt
 import numpy as np
 from scipy.special import erf
 
+from paperkiln.engine.attention import alibi_slopes
 from paperkiln.infer.cache import KVCache
 from paperkiln.infer.fold import fold
 from paperkiln.models.config import ModelConfig, count_parameters
@@ -152,21 +153,9 @@ def score_bias(config: ModelConfig, start: int, n_tokens: int) -> np.ndarray:
         hidden |= (i - j >= config.window) & (j >= config.sinks)
     bias = np.where(hidden, np.float32(-np.inf), np.float32(0))[None, None]
     if config.positional == "alibi":
-        slopes = alibi_slopes(config.n_heads).reshape(config.n_kv_heads, -1, 1, 1)
+        slopes = alibi_slopes(config.n_heads).astype(np.float32).reshape(config.n_kv_heads, -1, 1, 1)
         bias = bias - slopes * (i - j).astype(np.float32)
     return bias
-
-
-def alibi_slopes(n_heads: int) -> np.ndarray:
-    """Return the slope of each head, (H,) float32: 2^(-8h/H), h = 1..H, for H a power of two.
-
-    Other head counts take the slopes of the next lower power of two, then every second slope of
-    the next higher one, as the released code of the paper does.
-    """
-    lower = 1 << (n_heads.bit_length() - 1)
-    slopes = [2 ** (-8 * h / lower) for h in range(1, lower + 1)]
-    slopes += [2 ** (-4 * h / lower) for h in range(1, 2 * lower, 2)][: n_heads - lower]
-    return np.array(slopes, np.float32)
 
 
 def linear(x: np.ndarray, weight: np.ndarray, bias: np.ndarray | None) -> np.ndarray:
