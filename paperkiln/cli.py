@@ -114,7 +114,7 @@ def chat(args: argparse.Namespace) -> None:
 def sample(args: argparse.Namespace) -> None:
     """Continue a prompt."""
     from paperkiln.infer.chat import describe, write_to_terminal
-    from paperkiln.infer.generate import generate
+    from paperkiln.infer.generate import few_blas_threads, generate
     from paperkiln.infer.load import load_run
 
     model = load_run(args.model)
@@ -127,9 +127,10 @@ def sample(args: argparse.Namespace) -> None:
     )  # fmt: skip
     if not args.json:
         write_to_terminal(args.prompt)
-    for piece in pieces:
-        if not args.json:
-            write_to_terminal(piece.text)
+    with few_blas_threads(model.decoder):
+        for piece in pieces:
+            if not args.json:
+                write_to_terminal(piece.text)
     result = piece.result
     if args.json:
         return _print_json({"prompt": args.prompt} | vars(result))

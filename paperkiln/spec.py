@@ -32,10 +32,14 @@ class DataSpec(_Section):
     """What is read, how it becomes tokens, and what is held out."""
 
     corpus: str = Field(
-        "tinychat", description="A text file, a folder of .txt files, or 'tinychat' (generated)."
+        "tinychat",
+        min_length=1,
+        description="A text file, a folder of .txt files, or 'tinychat' (generated).",
     )
     validation: str | None = Field(
-        None, description="A text file or folder to validate on; otherwise val_fraction is split."
+        None,
+        min_length=1,
+        description="A text file or folder to validate on; otherwise val_fraction is split.",
     )
     val_fraction: float = Field(
         0.05, gt=0, lt=1, description="Share of the corpus, its end, that is held out."

@@ -72,6 +72,18 @@ def tiny_run(tiny: Callable[..., dict[str, Any]], tmp_path_factory: pytest.TempP
 
 
 @pytest.fixture
+def spec(tiny: Callable[..., dict[str, Any]], tmp_path: Path) -> Callable[..., Path]:
+    """Return `spec(**changes)`: the path of a small spec that writes to tmp_path/r."""
+
+    def make(**changes: Any) -> Path:
+        path = tmp_path / "s.json"
+        path.write_text(json.dumps(tiny(tmp_path / "r", **changes)))
+        return path
+
+    return make
+
+
+@pytest.fixture
 def cli(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
     """Return `cli(*words)`: run a command here and give (exit code, stdout, stderr)."""
 

@@ -87,6 +87,8 @@ REFUSED = [  # values, every part that the one line must hold
     ({"arch": 3}, ["arch = 3"]),
     ({"name": "../up"}, ['name = "../up"']),
     ({"name": ""}, ['name = ""']),
+    ({"data": {"corpus": ""}}, ['data.corpus = ""', "at least 1 character"]),
+    ({"data": {"validation": ""}}, ['data.validation = ""', "at least 1 character"]),
     ({"version": 2}, ["version 2", "reads 1", "update"]),
     ({"train": {"lr": -1, "stps": 1}}, ["train.lr = -1", "train.stps", "; "]),
 ]

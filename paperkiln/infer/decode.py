@@ -153,8 +153,8 @@ def score_bias(config: ModelConfig, start: int, n_tokens: int) -> np.ndarray:
         hidden |= (i - j >= config.window) & (j >= config.sinks)
     bias = np.where(hidden, np.float32(-np.inf), np.float32(0))[None, None]
     if config.positional == "alibi":
-        slopes = alibi_slopes(config.n_heads).astype(np.float32).reshape(config.n_kv_heads, -1, 1, 1)
-        bias = bias - slopes * (i - j).astype(np.float32)
+        slopes = alibi_slopes(config.n_heads).reshape(config.n_kv_heads, -1, 1, 1)
+        bias = bias - (slopes * (i - j)).astype(np.float32)
     return bias
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from paperkiln.infer.chat import ChatSession
 from paperkiln.infer.decode import NumpyDecoder
+from paperkiln.infer.generate import few_blas_threads
 from paperkiln.infer.sampling import GREEDY
 from paperkiln.train.tinychat import PROBE, ProbeScore, score
 from paperkiln.train.tokenizers import Tokenizer
@@ -16,9 +17,10 @@ def answer(
 ) -> list[str]:
     """Return the greedy answer to each question, every one the start of a fresh chat."""
     answers = []
-    for question in questions:
-        session = ChatSession(model, tokenizer, GREEDY, max_new_tokens=max_tokens)
-        answers.append("".join(session.reply(question)).strip())
+    with few_blas_threads(model):
+        for question in questions:
+            session = ChatSession(model, tokenizer, GREEDY, max_new_tokens=max_tokens)
+            answers.append("".join(session.reply(question)).strip())
     return answers
 
 

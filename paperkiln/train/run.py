@@ -105,6 +105,10 @@ def _train_and_export(prepared: Prepared, engine: Any, folder: Path, emit: Liste
     spec, tokens = prepared.spec, prepared.tokens
     device = f"{engine.device} ({engine.reason})"
     trainer = Trainer(spec, spec.arch, tokens, engine, folder, emit)
+    resuming = _can_resume(folder)
+    if not resuming:
+        _write_json(folder / "spec.json", spec.model_dump(mode="json"))
+        prepared.tokenizer.save(folder / "tokenizer.json")
     emit(
         events.Start(
             name=spec.name, steps=spec.train.steps, version=paperkiln.__version__, device=device
@@ -117,11 +121,8 @@ def _train_and_export(prepared: Prepared, engine: Any, folder: Path, emit: Liste
             vocab_size=prepared.tokenizer.vocab_size, corpus_sha256=tokens.corpus_sha256,
         )
     )  # fmt: skip
-    if _can_resume(folder):
+    if resuming:
         trainer.resume()
-    else:
-        _write_json(folder / "spec.json", spec.model_dump(mode="json"))
-        prepared.tokenizer.save(folder / "tokenizer.json")
     with _stop_on_signal(trainer):
         progress = trainer.train()
     export(prepared, trainer, folder, emit)
