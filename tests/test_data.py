@@ -140,7 +140,7 @@ def test_text_is_read_as_utf8_with_plain_newlines(tmp_path: Path, data: bytes, t
         (b" \n\t\n", "empty"),
         (b"\x7fELF\x00\x00", "binary"),
         (b"caf\xe9 au lait", "not UTF-8 at byte 3"),
-        ("é".encode("utf-16"), "binary"),
+        ("é".encode("utf-16"), "UTF-16"),
         (b"\xef\xbb\xbf\r\n", "empty"),
     ],
 )
@@ -152,6 +152,11 @@ def test_what_is_no_text_is_refused(tmp_path: Path, data: bytes | None, part: st
         read_text(path)
     assert str(path) in str(error.value)
     assert "\n" not in str(error.value)
+
+
+def test_an_endless_device_is_refused() -> None:
+    with pytest.raises(PaperkilnError, match="has no end"):
+        read_text(Path("/dev/zero"))
 
 
 def test_a_folder_is_its_text_files_in_name_order(tmp_path: Path) -> None:

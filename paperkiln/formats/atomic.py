@@ -5,10 +5,16 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import threading
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from paperkiln.errors import PaperkilnError
+
+
+def _writer() -> str:
+    """Return what tells two writers of one path apart: the process and the thread."""
+    return f"{os.getpid()}-{threading.get_ident()}"
 
 
 @contextlib.contextmanager
@@ -18,7 +24,7 @@ def new_file(path: str | os.PathLike[str]) -> Iterator[Path]:
     Raises PaperkilnError if the disk is full or the folder cannot be written.
     """
     path = Path(path)
-    aside = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    aside = path.with_name(f".{path.name}.{_writer()}.partial")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         yield aside
@@ -44,8 +50,8 @@ def new_folder(path: str | os.PathLike[str], holds: Collection[str]) -> Iterator
     Raises PaperkilnError if it holds anything else, or if it cannot be written.
     """
     path = Path(path).absolute()
-    aside = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    old = path.with_name(f".{path.name}.{os.getpid()}.old")
+    aside = path.with_name(f".{path.name}.{_writer()}.partial")
+    old = path.with_name(f".{path.name}.{_writer()}.old")
     try:
         if path.exists():
             foreign = sorted(set(os.listdir(path)) - set(holds)) if path.is_dir() else [path.name]

@@ -51,7 +51,9 @@ PRESETS: dict[str, dict[str, Any]] = {
 class ModelConfig(BaseModel):
     """Every choice that shapes the decoder. GPT-2 and Llama are values of it, not classes."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True)
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, validate_default=True, allow_inf_nan=False
+    )
 
     preset: str | None = Field(
         None, description="Start from these named dimensions; the other fields override them."

@@ -75,6 +75,8 @@ def read_text(path: Path) -> str:
         if not files:
             raise PaperkilnError(f"{path}: no .txt files in this folder")
         return "\n".join(read_text(file) for file in files)
+    if path.exists() and not path.is_file():
+        raise PaperkilnError(f"{path}: a device or pipe has no end; give a file or a folder")
     try:
         data = path.read_bytes()
     except FileNotFoundError:
@@ -83,6 +85,8 @@ def read_text(path: Path) -> str:
         raise PaperkilnError(f"{path}: cannot be read ({error.strerror})") from None
     if not data.removeprefix(codecs.BOM_UTF8).strip():
         raise PaperkilnError(f"{path}: the file is empty")
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        raise PaperkilnError(f"{path}: UTF-16; convert it with iconv -f utf-16 -t utf-8")
     if b"\0" in data[: 1 << 16]:
         raise PaperkilnError(f"{path}: binary, not text; give a plain UTF-8 text file")
     try:
