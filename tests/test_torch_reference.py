@@ -1,4 +1,4 @@
-"""The benchmark's torch opponent computes our loss, learns as ours, and decodes greedily."""
+"""The benchmark's torch opponent computes our loss and decodes greedily."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 
 from paperkiln.engine import ops
 from paperkiln.errors import PaperkilnError
-from paperkiln.lab.torch_reference import build, generate, make_train_step
+from paperkiln.lab.torch_reference import build, generate
 from paperkiln.models.config import ModelConfig
 from paperkiln.models.decoder import Decoder
 from paperkiln.models.init import init_parameters
@@ -50,18 +50,6 @@ def test_loss_and_gradients_equal_ours(shape: dict) -> None:
     ]
     for a, b in pairs:
         assert np.abs(a - b.numpy()).max() <= 1e-4 * np.abs(a).max()
-
-
-def test_a_train_step_learns_and_starts_from_the_parameters() -> None:
-    config = ModelConfig(**SHAPES["quick"])
-    ids, targets = batch(config)
-    params = init_parameters(config, seed=0)
-    untouched = params["embed.weight"].copy()
-    step = make_train_step(config, ids.shape, compile=False, lr=3e-3, params=params)
-    losses = [step(ids, targets) for _ in range(15)]
-    assert losses[0] == pytest.approx(Decoder(config, params, ops).loss(ids, targets).item(), 1e-5)
-    assert losses[-1] < losses[0] - 1
-    assert np.array_equal(params["embed.weight"], untouched)
 
 
 @shapes

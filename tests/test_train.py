@@ -43,7 +43,7 @@ def trainer(tiny: Callable[..., dict[str, Any]], tmp_path: Path) -> Make:
 
 
 def losses(trainer: Trainer, n: int) -> list[float]:
-    return [trainer._step(update).loss for update in range(1, n + 1)]
+    return [trainer.step(update).loss for update in range(1, n + 1)]
 
 
 def relative(a: np.ndarray, b: np.ndarray) -> float:
@@ -72,7 +72,7 @@ def test_every_micro_batch_of_every_step_is_another(
         t, "_loss_and_grad", lambda ids, _, seed, add: drawn.append((ids.tobytes(), seed, add)) or 1
     )
     for update in range(1, 9):
-        t._step(update)
+        t.step(update)
     assert len({ids for ids, _, _ in drawn}) == 24
     assert len({seed for _, seed, _ in drawn}) == 24, "nor do two share their dropout"
     assert [add for *_, add in drawn] == [False, True, True] * 8, "each update starts from zero"
@@ -141,7 +141,7 @@ def test_clipping_is_by_the_global_norm(trainer: Make, clip: float) -> None:
     changes = {"optimizer": "sgd", "momentum": 0, "weight_decay": 0, "lr": 1, "warmup_steps": 0}
     t = trainer(train=changes | {"clip": clip, "schedule": "constant"})
     before = t.parameters.flat.copy()
-    norm = t._step(1).grad_norm
+    norm = t.step(1).grad_norm
     moved = float(np.linalg.norm(t.parameters.flat - before))
     assert norm > 0.1
     assert moved == pytest.approx(0.1 if clip == 0.1 else norm, rel=1e-4)
@@ -261,7 +261,7 @@ def test_broken_weights_are_named_and_never_saved(trainer: Make, name: str, wher
     t.train()
     good = (t.folder / CHECKPOINT).read_bytes()
     t.parameters.view(name)[1, 1] = math.nan
-    for attempt in (t._save, lambda: t._step(6), t._evaluate):
+    for attempt in (t._save, lambda: t.step(6), t._evaluate):
         with np.errstate(invalid="ignore"), pytest.raises(PaperkilnError, match=where):
             attempt()
         assert isinstance(events[-1], Failed)
@@ -282,5 +282,5 @@ def test_a_broken_gradient_is_named_before_it_reaches_the_weights(
     monkeypatch.setattr(t, "_loss_and_grad", poisoned)
     before = t.parameters.flat.copy()
     with pytest.raises(PaperkilnError, match=r"step 1, .* in gradient of blocks\.0\.attn\.qkv"):
-        t._step(1)
+        t.step(1)
     assert (t.parameters.flat == before).all()

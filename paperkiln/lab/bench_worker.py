@@ -129,7 +129,7 @@ def trainer(device: str) -> Callable[[Job], Engine]:
         trainer = Trainer(
             spec, config, Tokens(tokens, tokens[:0], 0, ""), engine, nowhere, lambda event: None
         )
-        return timed_steps(spec, config, lambda update: trainer._step(update).loss, imported)
+        return timed_steps(spec, config, lambda update: trainer.step(update).loss, imported)
 
     return setup
 

@@ -6,7 +6,7 @@ torch and not with our way of using torch. It loads our parameters and returns o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -14,7 +14,6 @@ import numpy as np
 
 from paperkiln.errors import PaperkilnError
 from paperkiln.models.config import ModelConfig
-from paperkiln.models.init import init_parameters
 
 
 @cache
@@ -142,39 +141,6 @@ def build(config: ModelConfig, params: Mapping[str, np.ndarray], device: str = "
     module = _llama_class()(config)
     module.load_state_dict(state)
     return module.to(device)
-
-
-def make_train_step(
-    config: ModelConfig,
-    batch: tuple[int, int],
-    compile: bool,
-    params: Mapping[str, np.ndarray] | None = None,
-    lr: float = 1e-3,
-    device: str = "cpu",
-) -> Callable[[np.ndarray, np.ndarray], float]:
-    """Return step(ids, targets) -> loss before the step: one fused-AdamW step on (B, T) ids.
-
-    A compiled model is compiled here, for the shape `batch`, without changing the weights.
-    `params` are the seeded initial ones unless given.
-    """
-    import torch
-
-    module = build(config, params or init_parameters(config, seed=0), device).train()
-    optimizer = torch.optim.AdamW(module.parameters(), lr=lr, fused=True)
-    place = lambda a: torch.from_numpy(np.asarray(a, np.int64)).to(device)  # noqa: E731
-    model = torch.compile(module, dynamic=False) if compile else module
-    if compile:
-        zeros = place(np.zeros(batch))
-        model(zeros, zeros).backward()
-
-    def step(ids: np.ndarray, targets: np.ndarray) -> float:
-        optimizer.zero_grad(set_to_none=True)
-        loss = model(place(ids), place(targets))
-        loss.backward()
-        optimizer.step()
-        return loss.item()
-
-    return step
 
 
 def generate(module: Any, prompt_ids: Sequence[int], n: int) -> list[int]:

@@ -83,7 +83,7 @@ class Trainer:
         t, progress = self.spec.train, self.progress
         while progress.step < t.steps and not _is_flat(progress, t.early_stopping):
             started = time.perf_counter()
-            event = self._step(progress.step + 1)
+            event = self.step(progress.step + 1)
             progress.step += 1
             progress.seconds += time.perf_counter() - started
             self.emit(event)
@@ -99,7 +99,7 @@ class Trainer:
                 raise Interrupted(progress.step)
         return progress
 
-    def _step(self, update: int) -> Step:
+    def step(self, update: int) -> Step:
         """Take one optimiser update and return what is told about it."""
         t, T = self.spec.train, self.config.context_length
         started = time.perf_counter()
