@@ -1,4 +1,4 @@
-# make demo   from nothing to a model that talks (install, then about five minutes of training)
+# make demo   from nothing to a model that talks (install, then about three minutes of training)
 # make test   everything that is checked: lint, then all tests (installs what they need)
 # make bench  speed, side by side with torch and llama.cpp (needs a quiet machine)
 # make clean  remove what was built; runs/ stays
@@ -30,7 +30,8 @@ clean:
 .venv/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "paperkiln needs Python 3.11 or newer; try: make $(MAKECMDGOALS) PYTHON=python3.12" >&2; exit 2; }
-	$(PYTHON) -m venv .venv
+	$(PYTHON) -m venv .venv || { rm -rf .venv; \
+	  echo "python -m venv failed; on Debian and Ubuntu: apt install python3-venv" >&2; exit 2; }
 
 .venv/installed: .venv/bin/python pyproject.toml
 	$(PY) -m pip install --quiet --disable-pip-version-check -e .

@@ -338,7 +338,7 @@ def build_parser() -> argparse.ArgumentParser:
     p.add_argument("runs", nargs="+", help="run folders, one colour each")
     p.add_argument("--out", required=True, help="the .svg or .png to write")
 
-    nested = _group(verbs, "data", "make or prepare a corpus")
+    nested = _group(verbs, "data", "make or prepare a corpus", "data tinychat --out tinychat.txt")
     p = _verb(nested, "tinychat", data_tinychat, "data tinychat --out tinychat.txt")
     p.add_argument("--out", default="tinychat.txt", help="file to write (default: %(default)s)")
     p.add_argument("--dialogues", type=int, default=20_000, help="how many (default: %(default)s)")
@@ -347,7 +347,7 @@ def build_parser() -> argparse.ArgumentParser:
     p.add_argument("spec", help="a spec file")
     _spec_options(p)
 
-    nested = _group(verbs, "bench", "measure speed side by side")
+    nested = _group(verbs, "bench", "measure speed side by side", "bench train --preset quick")
     p = _verb(nested, "train", bench_train, "bench train --preset quick --json")
     p.add_argument("--preset", action="append", choices=["quick", "small", "medium"])
     p.add_argument("--engine", action="append", help="tape, tape-fast, torch-eager, torch-compile")
@@ -369,19 +369,26 @@ def build_parser() -> argparse.ArgumentParser:
 
 def _verb(verbs: Any, name: str, function: Any, *examples: str) -> argparse.ArgumentParser:
     """Add a verb whose help is its function's docstring and whose epilog is its examples."""
-    lines = "\n".join(f"  python -m paperkiln {example}" for example in examples)
     help_text = function.__doc__.strip()
-    parser = verbs.add_parser(
-        name, help=help_text[0].lower() + help_text[1:].rstrip("."), description=help_text,
-        epilog=f"examples:\n{lines}", formatter_class=argparse.RawDescriptionHelpFormatter,
-    )  # fmt: skip
+    short = help_text[0].lower() + help_text[1:].rstrip(".")
+    parser = verbs.add_parser(name, help=short, description=help_text, **_examples(*examples))
     parser.set_defaults(verb=function)
     return parser
 
 
-def _group(verbs: Any, name: str, help_text: str) -> Any:
-    parser = verbs.add_parser(name, help=help_text, description=help_text.capitalize() + ".")
+def _group(verbs: Any, name: str, help_text: str, example: str) -> Any:
+    description = f"{help_text[0].upper()}{help_text[1:]}."
+    parser = verbs.add_parser(name, help=help_text, description=description, **_examples(example))
     return parser.add_subparsers(metavar="WHAT", required=True)
+
+
+def _examples(*examples: str) -> dict[str, Any]:
+    """Return the parser's arguments that end its help with examples."""
+    lines = "\n".join(f"  python -m paperkiln {example}" for example in examples)
+    return {
+        "epilog": f"examples:\n{lines}",
+        "formatter_class": argparse.RawDescriptionHelpFormatter,
+    }
 
 
 def _json(parser: argparse.ArgumentParser) -> None:

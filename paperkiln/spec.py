@@ -8,18 +8,28 @@ from __future__ import annotations
 import difflib
 import json
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from paperkiln.errors import PaperkilnError
 from paperkiln.models.config import ModelConfig
 
 FORMAT_VERSION = 1  # of spec.json; raised when an older reader would misread a newer file
 _MAX_SPEC_BYTES = 1 << 20
+_SHOWN = 100  # characters of a wrong value that a message repeats
 
 Device = Literal["cpu", "cpu-fast", "torch-cpu", "cuda", "mps"]
 GgufType = Literal["f32", "f16", "q8_0"]
+
+
+def _without_nul(path: str) -> str:
+    if "\0" in path:
+        raise ValueError("no path holds the character NUL")
+    return path
+
+
+PathText = Annotated[str, AfterValidator(_without_nul)]
 
 
 class _Section(BaseModel):
@@ -31,12 +41,12 @@ class _Section(BaseModel):
 class DataSpec(_Section):
     """What is read, how it becomes tokens, and what is held out."""
 
-    corpus: str = Field(
+    corpus: PathText = Field(
         "tinychat",
         min_length=1,
         description="A text file, a folder of .txt files, or 'tinychat' (generated).",
     )
-    validation: str | None = Field(
+    validation: PathText | None = Field(
         None,
         min_length=1,
         description="A text file or folder to validate on; otherwise val_fraction is split.",
@@ -136,7 +146,7 @@ class RunSpec(_Section):
         "run", pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$",
         description="Letters, digits, dot, dash and underscore.",
     )  # fmt: skip
-    out_dir: str | None = Field(None, description="Run folder; runs/NAME when unset.")
+    out_dir: PathText | None = Field(None, description="Run folder; runs/NAME when unset.")
     arch: ModelConfig = Field(ModelConfig(), description="The model.")
     data: DataSpec = Field(DataSpec(), description="The text.")
     train: TrainSpec = Field(TrainSpec(), description="The training.")
@@ -164,12 +174,12 @@ def read_spec(path: Path, overrides: list[str] | None = None) -> RunSpec:
         values = json.loads(path.read_text(encoding="utf-8-sig"))
     except FileNotFoundError:
         raise PaperkilnError(f"{path}: no such spec file") from None
-    except (OSError, UnicodeDecodeError, RecursionError) as error:
-        raise PaperkilnError(f"{path}: cannot be read as a spec ({error})") from None
     except json.JSONDecodeError as error:
         raise PaperkilnError(
             f"{path}:{error.lineno}:{error.colno}: not JSON ({error.msg})"
         ) from None
+    except (OSError, ValueError, RecursionError) as error:  # ValueError: UTF-16, endless integers
+        raise PaperkilnError(f"{path}: cannot be read as a spec ({error})") from None
     if not isinstance(values, dict):
         raise PaperkilnError(f"{path}: a spec is a JSON object, not {type(values).__name__}")
     for override in overrides or []:
@@ -186,6 +196,8 @@ def apply_override(values: dict[str, Any], override: str) -> None:
         value = json.loads(text)
     except json.JSONDecodeError:
         value = text
+    except (ValueError, RecursionError) as error:  # thousands of digits or of brackets
+        raise PaperkilnError(f"--set {key}: {error}; give a shorter value") from None
     *sections, field = key.strip().split(".")
     for section in sections:
         values = values.setdefault(section, {})
@@ -199,25 +211,29 @@ def parse_spec(values: dict[str, Any], source: str = "spec") -> RunSpec:
     try:
         return RunSpec.model_validate(values)
     except ValidationError as error:
-        problems = "; ".join(_explain(e) for e in error.errors())
-        raise PaperkilnError(f"{source}: {problems}") from None
+        raise PaperkilnError(f"{source}: {explain(error, RunSpec)}") from None
 
 
-def _explain(error: dict[str, Any]) -> str:
-    """Say one pydantic error as path, value and mend."""
+def explain(error: ValidationError, model: type[BaseModel]) -> str:
+    """Return what is wrong with values that are no `model`, each as path, value and mend."""
+    return "; ".join(_explain(e, model) for e in error.errors())
+
+
+def _explain(error: Any, model: type[BaseModel]) -> str:
     location = [str(part) for part in error["loc"]]
-    path = ".".join(location) or "spec"
+    path = ".".join(location) or "its values"
     if error["type"] == "extra_forbidden":
-        known = list(_fields_at(location[:-1]))
+        known = list(_fields_at(location[:-1], model))
         near = difflib.get_close_matches(location[-1], known, n=1)
         mend = f"did you mean {near[0]}?" if near else f"known here: {', '.join(known)}"
         return f"{path}: unknown name, {mend}"
     if location == ["version"]:
         return f"version {error['input']}, but this paperkiln reads {FORMAT_VERSION}; update it"
     message = error["msg"].removeprefix("Value error, ")
-    shown = json.dumps(error["input"], default=str)
     if isinstance(error["input"], dict):
         return f"{path}: {message}"
+    shown = json.dumps(error["input"], default=str)
+    shown = shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}…"
     near = []
     if error["type"] == "literal_error" and isinstance(error["input"], str):
         choices = error["ctx"]["expected"].replace("'", "").replace(" or ", ", ").split(", ")
@@ -225,9 +241,8 @@ def _explain(error: dict[str, Any]) -> str:
     return f"{path} = {shown}: {message}" + (f"; did you mean {near[0]}?" if near else "")
 
 
-def _fields_at(location: list[str]) -> dict[str, Any]:
-    """Return the fields of the section that `location` names."""
-    model: Any = RunSpec
+def _fields_at(location: list[str], model: Any) -> dict[str, Any]:
+    """Return the fields of the section of `model` that `location` names."""
     for part in location:
         annotation = model.model_fields[part].annotation
         candidates = (annotation, *get_args(annotation))

@@ -144,11 +144,22 @@ def test_data_and_exports_that_cannot_be_written(
 ) -> None:
     (tmp_path / "file").write_text("mine")
     for place in (tmp_path / "file" / "x", "/proc/nothing"):
-        assert "write" in refused("data", "tinychat", "--dialogues", 3, "--out", place)
+        line = refused("data", "tinychat", "--dialogues", 3, "--out", place)
+        assert "could not be written" in line
         for form in ("gguf", "safetensors", "hf"):
             line = refused("export", tiny_run, "--format", form, "--out", place)
             assert "written" in line or "write" in line
     assert (tmp_path / "file").read_text() == "mine"
+
+
+class FullFile:
+    """A file on a disk that takes no more."""
+
+    def __init__(self, file: Any) -> None:
+        self.close = file.close
+
+    def write(self, data: bytes) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def run_until_the_disk_is_full(
@@ -178,7 +189,7 @@ def run_until_the_disk_is_full(
             def failing_append(log: EventLog, event: Any) -> None:
                 if full():
                     log._file.write(b'{"event":"st')
-                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+                    log._file = FullFile(log._file)
                 append(log, event)
 
             patch.setattr(EventLog, "append", failing_append)

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from paperkiln.cache import cache_folder
 from paperkiln.errors import PaperkilnError
 from paperkiln.spec import DataSpec, parse_spec
 from paperkiln.train.data import (
     batch,
-    cache_folder,
     check_lengths,
     encode_corpus,
     load_corpus,

@@ -7,7 +7,7 @@ import pytest
 from scipy.special import erf
 
 from paperkiln.engine import ops as F
-from paperkiln.engine.attention import alibi_slopes, causal_bias
+from paperkiln.engine.attention import Block, alibi_slopes, causal_bias
 from paperkiln.engine.gradcheck import flavours
 from paperkiln.engine.tape import Tensor
 from paperkiln.models.config import PRESETS, ModelConfig, count_parameters, parameter_shapes
@@ -234,7 +234,7 @@ def test_a_window_short_of_the_end_is_not_exact_attention():
 @pytest.mark.parametrize(("window", "sinks"), [(1, 0), (2, 0), (3, 1), (2, 4), (6, 0)])
 def test_who_sees_whom(window, sinks):
     T = 6
-    seen = causal_bias(T, window, sinks, np.dtype(np.float32)) == 0
+    seen = causal_bias(Block(0, T, 0), window, sinks, np.dtype(np.float32)) == 0
     for i, j in itertools.product(range(T), repeat=2):
         assert seen[i, j] == (j <= i and (i - j < window or j < sinks))
 

@@ -99,6 +99,19 @@ def test_not_a_number_is_not_hidden():
     assert np.isnan(fast_ops.linear_cross_entropy(x, w, np.array([0])).item())
 
 
+def test_weights_of_any_layout_and_dtype_are_read_right():
+    rng = np.random.default_rng(0)
+    x = fast_ops.tensor(rng.standard_normal((3, 4)).astype(np.float32))
+    strided = fast_ops.tensor(rng.standard_normal((4, 2)).astype(np.float32)[:, 0])
+    double = fast_ops.tensor(rng.standard_normal(4))
+    for w in (strided, double):
+        for ours, numpys in (
+            (fast_ops.rms_norm(x, w, 1e-5), ops.rms_norm(x, w, 1e-5)),
+            (fast_ops.layer_norm(x, w, w, 1e-5), ops.layer_norm(x, w, w, 1e-5)),
+        ):
+            np.testing.assert_allclose(ours.data, numpys.data, rtol=2e-6, atol=1e-6)
+
+
 def test_nothing_is_compiled_at_import(tmp_path):
     code = "import paperkiln.engine.fast_ops"
     subprocess.run([sys.executable, "-c", code], check=True, env={"PAPERKILN_CACHE": str(tmp_path)})

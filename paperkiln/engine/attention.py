@@ -67,19 +67,6 @@ def rope(x: Tensor, theta: float = 10000.0, interleaved: bool = False) -> Tensor
     return record(_rotate(x.data, cos, sin, interleaved), (x,), backward)
 
 
-@lru_cache(maxsize=32)
-def causal_bias(n_tokens: int, window: int | None, sinks: int, dtype: np.dtype) -> np.ndarray:
-    """Return (T, T): 0 where query i sees key j, -inf elsewhere; one for all heads.
-
-    j <= i, and with a window also i - j < window or j < sinks (StreamingLLM, Xiao et al. 2023).
-    """
-    i, j = np.arange(n_tokens)[:, None], np.arange(n_tokens)[None, :]
-    visible = j <= i
-    if window is not None:
-        visible &= (i - j < window) | (j < sinks)
-    return np.where(visible, 0.0, -np.inf).astype(dtype)
-
-
 def alibi_slopes(n_heads: int) -> np.ndarray:
     """Return the slope of each head, (H,) float64; Press et al. 2021, section 3.
 
@@ -121,6 +108,20 @@ def query_blocks(n_tokens: int, window: int | None, sinks: int) -> list[Block]:
     return blocks
 
 
+@lru_cache(maxsize=32)
+def causal_bias(block: Block, window: int | None, sinks: int, dtype: np.dtype) -> np.ndarray:
+    """Return (R, S): 0 where query i of the block sees key j, -inf elsewhere; for all heads.
+
+    j <= i, and with a window also i - j < window or j < sinks (StreamingLLM, Xiao et al. 2023).
+    """
+    i = np.arange(block.start, block.stop)[:, None]
+    j = np.arange(block.first_key, block.stop)[None, :]
+    visible = j <= i
+    if window is not None:
+        visible &= (i - j < window) | (j < sinks)
+    return np.where(visible, 0.0, -np.inf).astype(dtype)
+
+
 class NumpyRows:
     """The two elementwise passes of attention, which `fast_ops` replaces by compiled ones.
 
@@ -129,7 +130,7 @@ class NumpyRows:
 
     @staticmethod
     def softmax(
-        scores: np.ndarray, block: Block, n_tokens: int, window: int | None, sinks: int, alibi: bool
+        scores: np.ndarray, block: Block, window: int | None, sinks: int, alibi: bool
     ) -> None:
         """Turn scores (b, K, G, R, S) into probabilities over the visible keys, in place."""
         b, K, G, R, S = scores.shape
@@ -139,8 +140,7 @@ class NumpyRows:
             per_head = scores.reshape(b, K * G, R, S)
             for h, slope in enumerate(alibi_slopes(K * G)):
                 per_head[:, h] += (slope * distance).astype(scores.dtype)
-        bias = causal_bias(n_tokens, window, sinks, scores.dtype)
-        scores += bias[block.queries, block.keys]
+        scores += causal_bias(block, window, sinks, scores.dtype)
         scores -= scores.max(axis=-1, keepdims=True)
         np.exp(scores, out=scores)
         scores *= 1.0 / scores.sum(axis=-1, keepdims=True)
@@ -204,7 +204,7 @@ def attention_with(
     probs = []
     for batch, block in parts:
         p = _scores(qg[batch, ..., block.queries, :], kg[batch, ..., block.keys, :])
-        rows.softmax(p, block, T, window, sinks, alibi)
+        rows.softmax(p, block, window, sinks, alibi)
         np.matmul(p, vg[batch, ..., block.keys, :], out=og[batch, ..., block.queries, :])
         if keep:
             probs.append(p)

@@ -13,18 +13,19 @@ import platform
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from types import ModuleType
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 import numpy as np
 
 from paperkiln.engine.parameters import Parameters
 from paperkiln.errors import PaperkilnError
+from paperkiln.spec import Device
 
 Item, Result = TypeVar("Item"), TypeVar("Result")
 # loss_of(tensors by name, shard number) -> the shard's part of the loss, a scalar tensor
 LossOf = Callable[[dict[str, Any], int], Any]
 
-DEVICES = ("cpu", "cpu-fast", "torch-cpu", "cuda", "mps")
+DEVICES = get_args(Device)
 
 
 def pick_engine(device: str) -> TapeEngine | TorchEngine:
@@ -78,6 +79,10 @@ class TapeEngine:
     def leaves(self, parameters: Parameters) -> dict[str, Any]:
         """Return tensors that view the parameters and collect their own gradients."""
         return {n: self.F.tensor(parameters.view(n), True) for n in parameters.shapes}
+
+    def n_shards(self, wanted: int, n_sequences: int) -> int:
+        """Return into how many parts a batch is cut: none may be empty."""
+        return min(wanted, n_sequences)
 
     def map(self, fn: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
         """Return `[fn(item) for item in items]`, run on the cores side by side."""
@@ -148,6 +153,10 @@ class TorchEngine:
             leaf.grad = parameters.grad_view(name)
             leaves[name] = leaf
         return leaves
+
+    def n_shards(self, wanted: int, n_sequences: int) -> int:
+        """Return 1: torch has its own threads, and a GPU wants the batch whole."""
+        return 1
 
     def map(self, fn: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
         """Return `[fn(item) for item in items]`, one after the other."""

@@ -22,6 +22,11 @@ from paperkiln.engine.tape import Grads, Tensor, record
 _F32 = np.dtype(np.float32)
 
 
+def _all_float32(*tensors: Tensor | None) -> bool:
+    """Return whether the compiled loops can read these operands."""
+    return all(t is None or t.dtype == _F32 for t in tensors)
+
+
 def _rows(x: np.ndarray) -> np.ndarray:
     """Return x (..., D) as contiguous rows (N, D)."""
     return np.ascontiguousarray(x.reshape(-1, x.shape[-1]))
@@ -29,16 +34,16 @@ def _rows(x: np.ndarray) -> np.ndarray:
 
 def rms_norm(x: Tensor, w: Tensor, eps: float) -> Tensor:
     """See ops.rms_norm."""
-    if x.dtype != _F32:
+    if not _all_float32(x, w):
         return ops.rms_norm(x, w, eps)
-    rows = _rows(x.data)
+    rows, gain = _rows(x.data), np.ascontiguousarray(w.data)
     N, D = rows.shape
     out, r = np.empty_like(rows), np.empty(N, _F32)
-    call("rms_norm", rows, w.data, out, r, N, D, float(eps))
+    call("rms_norm", rows, gain, out, r, N, D, float(eps))
 
     def backward(dout: np.ndarray) -> Grads:
         dx, dw = np.empty_like(rows), np.zeros(D, _F32)
-        call("rms_norm_backward", rows, w.data, r, _rows(dout), dx, dw, N, D)
+        call("rms_norm_backward", rows, gain, r, _rows(dout), dx, dw, N, D)
         return dx.reshape(x.shape), dw
 
     return record(out.reshape(x.shape), (x, w), backward)
@@ -46,18 +51,18 @@ def rms_norm(x: Tensor, w: Tensor, eps: float) -> Tensor:
 
 def layer_norm(x: Tensor, w: Tensor, b: Tensor | None, eps: float) -> Tensor:
     """See ops.layer_norm."""
-    if x.dtype != _F32:
+    if not _all_float32(x, w, b):
         return ops.layer_norm(x, w, b, eps)
-    rows = _rows(x.data)
+    rows, gain = _rows(x.data), np.ascontiguousarray(w.data)
     N, D = rows.shape
     out, mean, r = np.empty_like(rows), np.empty(N, _F32), np.empty(N, _F32)
-    bias = None if b is None else b.data
-    call("layer_norm", rows, w.data, bias, out, mean, r, N, D, float(eps))
+    bias = None if b is None else np.ascontiguousarray(b.data)
+    call("layer_norm", rows, gain, bias, out, mean, r, N, D, float(eps))
 
     def backward(dout: np.ndarray) -> Grads:
         dx, dw = np.empty_like(rows), np.zeros(D, _F32)
         db = None if b is None else np.zeros(D, _F32)
-        call("layer_norm_backward", rows, w.data, mean, r, _rows(dout), dx, dw, db, N, D)
+        call("layer_norm_backward", rows, gain, mean, r, _rows(dout), dx, dw, db, N, D)
         dx = dx.reshape(x.shape)
         return (dx, dw) if b is None else (dx, dw, db)
 
@@ -136,7 +141,7 @@ class _CompiledRows(numpy_attention.NumpyRows):
 
     @staticmethod
     def softmax(
-        scores: np.ndarray, block: Block, n_tokens: int, window: int | None, sinks: int, alibi: bool
+        scores: np.ndarray, block: Block, window: int | None, sinks: int, alibi: bool
     ) -> None:
         b, K, G, R, S = scores.shape
         slopes = numpy_attention.alibi_slopes(K * G).astype(_F32) if alibi else None
@@ -163,7 +168,7 @@ def attention(
     alibi: bool = False,
 ) -> Tensor:
     """See ops.attention."""
-    if q.dtype != _F32:
+    if not _all_float32(q, k, v):
         return ops.attention(q, k, v, window, sinks, alibi)
     return numpy_attention.attention_with(_CompiledRows, q, k, v, window, sinks, alibi)
 
@@ -184,7 +189,7 @@ def linear_cross_entropy(
     divisor: float | None = None,
 ) -> Tensor:
     """See ops.linear_cross_entropy."""
-    nll = _nll_and_dlogits if x.dtype == _F32 else losses.nll_and_dlogits
+    nll = _nll_and_dlogits if _all_float32(x, w) else losses.nll_and_dlogits
     return losses.linear_cross_entropy_with(nll, x, w, targets, ignore_index, divisor)
 
 

@@ -22,7 +22,7 @@ import numpy as np
 
 from paperkiln.engine import attention, losses, ops
 from paperkiln.engine.gradcases import CASES, Case
-from paperkiln.engine.tape import Tensor
+from paperkiln.engine.tape import Tensor, reachable
 from paperkiln.errors import PaperkilnError
 from paperkiln.models.config import PRESETS, Activation, ModelConfig, Positional
 from paperkiln.models.decoder import Decoder
@@ -81,7 +81,26 @@ def main(as_json: bool = False, only: list[str] | None = None) -> int:
     """Print the table, or JSON with one object per op; return 0 when all pass, else 1."""
     results = gradcheck(only)
     print(json.dumps([asdict(r) for r in results], indent=1) if as_json else table(results))
+    if not as_json and not only:
+        print(checkpoint_saves())
     return 0 if all(r.ok for r in results) else 1
+
+
+def checkpoint_saves(preset: str = "attention-is-all-you-need") -> str:
+    """Return in words how many live tensors checkpoints leave, and whether they change a bit."""
+    config = shrunk(preset).model_copy(update={"n_layers": 6})
+    ids = np.random.default_rng(0).integers(0, config.vocab_size, (2, config.context_length))
+    live, losses, grads = [], [], []
+    for checkpoint in (False, True):
+        leaves = {n: Tensor(a, True) for n, a in init_parameters(config, 0).items()}
+        loss = Decoder(config, leaves, ops, checkpoint).loss(ids, ids, seed=(0,))
+        live.append(len(reachable(loss)))
+        losses.append(loss.item())
+        loss.backward()
+        grads.append(b"".join(leaf.grad.tobytes() for leaf in leaves.values()))
+    same = losses[0] == losses[1] and grads[0] == grads[1]
+    verdict = "bit-identical" if same else "DIFFERENT"
+    return f"checkpoints on {preset}: {live[0]} live tensors become {live[1]}, gradients {verdict}"
 
 
 def _errors(name: str) -> Iterator[tuple[str, float]]:

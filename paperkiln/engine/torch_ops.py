@@ -18,7 +18,7 @@ from torch import Tensor
 from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint as torch_checkpoint
 
-from paperkiln.engine.attention import alibi_slopes, causal_bias, rope_table
+from paperkiln.engine.attention import Block, alibi_slopes, causal_bias, rope_table
 
 __all__ = [
     "add", "attention", "checkpoint", "concat", "constant", "cross_entropy", "div", "dropout",
@@ -312,7 +312,7 @@ def _attention_bias(
     device: torch.device,
 ) -> Tensor:
     """Return what is added to the scores, (T, S), or (H, T, S) with ALiBi."""
-    bias = causal_bias(n_tokens, window, sinks, np.dtype(np.float64))
+    bias = causal_bias(Block(0, n_tokens, 0), window, sinks, np.dtype(np.float64))
     if alibi_heads:
         distance = np.arange(n_tokens)[None, :] - np.arange(n_tokens)[:, None]  # j - i
         bias = bias + alibi_slopes(alibi_heads)[:, None, None] * distance

@@ -18,6 +18,7 @@ from paperkiln.formats.gguf_reader import GgufFile, TensorInfo, open_buffer, rea
 from paperkiln.formats.gguf_tokenizer import read_tokenizer
 from paperkiln.formats.layout import CANONICAL, GGUF_GPT2, GGUF_LLAMA, Layout, from_layout
 from paperkiln.models.config import ModelConfig
+from paperkiln.spec import explain
 
 if TYPE_CHECKING:
     import numpy as np
@@ -111,7 +112,8 @@ def from_metadata(header: GgufFile, where: str) -> ModelConfig:
             )
         return ModelConfig(**_foreign_fields(header, architecture, where))
     except (ValidationError, TypeError, OverflowError) as error:
-        detail = error.errors()[0]["msg"] if isinstance(error, ValidationError) else error
+        known = isinstance(error, ValidationError)
+        detail = explain(error, ModelConfig) if known else error
         raise PaperkilnError(
             f"{where}: its metadata describes no decoder of ours ({detail}); export it again"
         ) from error
@@ -126,16 +128,21 @@ def _foreign_fields(header: GgufFile, a: str, where: str) -> dict[str, Any]:
             raise PaperkilnError(f"{where}: metadata {a}.{key} is missing; export it again")
         return value
 
-    heads, d_model = need("attention.head_count"), need("embedding_length")
-    head_dim = get(f"{a}.attention.key_length", d_model // heads if heads else 0)
+    def count(key: str) -> int:
+        if type(value := need(key)) is not int or value < 1:
+            raise TypeError(f"{a}.{key} is {value!r:.40}, not a number of one or more")
+        return value
+
+    heads, d_model = count("attention.head_count"), count("embedding_length")
+    head_dim = get(f"{a}.attention.key_length", d_model // heads)
     fields: dict[str, Any] = {
         "d_model": d_model,
-        "n_layers": need("block_count"),
+        "n_layers": count("block_count"),
         "n_heads": heads,
         "n_kv_heads": get(f"{a}.attention.head_count_kv", heads),
         "head_dim": head_dim,
-        "d_ff": need("feed_forward_length"),
-        "context_length": need("context_length"),
+        "d_ff": count("feed_forward_length"),
+        "context_length": count("context_length"),
         "vocab_size": names["token_embd.weight"].shape[0] if "token_embd.weight" in names else 0,
         "tied_embeddings": "output.weight" not in names,
     }

@@ -68,6 +68,9 @@ def read_tokenizer(metadata: Mapping[str, Any]) -> Tokenizer | None:
         n_tokens = len(tokens)
         while n_tokens and tokens[n_tokens - 1] == PADDING.format(n_tokens - 1):
             n_tokens -= 1
-        return Tokenizer("word" if model == "word" else "bpe", tokens[:n_tokens], pairs, specials)
+        kind = "word" if model == "word" else "bpe"
+        end = metadata.get("tokenizer.ggml.eos_token_id")
+        ends = [end] if type(end) is int else []
+        return Tokenizer(kind, tokens[:n_tokens], pairs, specials, ends)
     except (PaperkilnError, LookupError, TypeError, ValueError, AttributeError):
         return None

@@ -56,11 +56,9 @@ def write_gguf(
     *,
     dtype: Dtype = "f32",
     name: str = "paperkiln",
-    extra: Mapping[str, str] | None = None,
 ) -> GgufReport:
     """Write a model as GGUF, atomically; equal input gives equal bytes.
 
-    `extra` holds more string metadata, such as {"general.license": "mit"}.
     Raises PaperkilnError if dtype is unknown, the tokenizer is larger than the vocabulary, or
     the file cannot be written.
     """
@@ -73,7 +71,7 @@ def write_gguf(
     metadata: dict[str, Any] = {"general.name": name, "general.file_type": _FILE_TYPES[dtype]}
     if dtype == "q8_0":
         metadata["general.quantization_version"] = 2
-    metadata |= dict(extra or {}) | to_metadata(config, architecture)
+    metadata |= to_metadata(config, architecture)
     metadata |= tokenizer_metadata(tokenizer, config.vocab_size)
 
     encoded = {}

@@ -16,7 +16,14 @@ import numpy as np
 
 from paperkiln.errors import PaperkilnError
 from paperkiln.formats.atomic import new_folder
-from paperkiln.formats.hf_config import Shape, config_from_hf, hf_config, hf_shape, why_not_hf
+from paperkiln.formats.hf_config import (
+    Shape,
+    config_from_hf,
+    eos_ids,
+    hf_config,
+    hf_shape,
+    why_not_hf,
+)  # fmt: skip
 from paperkiln.formats.layout import (
     CANONICAL,
     HF_GPT2,
@@ -27,8 +34,9 @@ from paperkiln.formats.layout import (
     to_layout,
 )  # fmt: skip
 from paperkiln.formats.safetensors_io import load_tensors, save_tensors
+from paperkiln.infer.chat_template import CHAT_TEMPLATE_JINJA
 from paperkiln.models.config import ModelConfig
-from paperkiln.train.tokenizers import Tokenizer, hf_files
+from paperkiln.train.tokenizers import ASSISTANT, UNKNOWN, USER, Tokenizer
 
 LAYOUTS: dict[Shape | None, Layout] = {"llama": HF_LLAMA, "gpt2": HF_GPT2, None: CANONICAL}
 
@@ -138,14 +146,34 @@ def export_hf(
     files = hf_files(tokenizer)
     files["tokenizer_config.json"]["model_max_length"] = config.context_length
     files["config.json"] = hf_config(config, tokenizer.eos_id)
+    ends = tokenizer.end_ids
     files["generation_config.json"] = {
-        key: tokenizer.eos_id for key in ("bos_token_id", "eos_token_id", "pad_token_id")
+        "bos_token_id": ends[0],
+        "eos_token_id": ends[0] if len(ends) == 1 else list(ends),
+        "pad_token_id": ends[0],
     }
     with new_folder(folder, holds=_EXPORTED) as aside:
         save_tensors(aside / WEIGHTS, tensors)
         for name, content in files.items():
             text = json.dumps(content, indent=2, ensure_ascii=False) + "\n"
             (aside / name).write_text(text, encoding="utf-8")
+
+
+def hf_files(tokenizer: Tokenizer) -> dict[str, dict[str, Any]]:
+    """Return the contents, by file name, of what AutoTokenizer opens, chat template included."""
+    end = tokenizer.tokens[tokenizer.eos_id]
+    config: dict[str, Any] = {
+        "tokenizer_class": "PreTrainedTokenizerFast",
+        "bos_token": end,
+        "eos_token": end,
+        "pad_token": end,
+        "clean_up_tokenization_spaces": False,
+    }
+    if tokenizer.kind == "word":
+        config["unk_token"] = UNKNOWN
+    if USER in tokenizer.specials and ASSISTANT in tokenizer.specials:
+        config["chat_template"] = CHAT_TEMPLATE_JINJA
+    return {"tokenizer.json": tokenizer.to_json(), "tokenizer_config.json": config}
 
 
 def load_hf(folder: str | os.PathLike[str]) -> HfModel:
@@ -155,7 +183,7 @@ def load_hf(folder: str | os.PathLike[str]) -> HfModel:
     Raises PaperkilnError for a feature, a tensor or a file that cannot be used.
     """
     folder = Path(folder)
-    hf = _read_json(folder / "config.json")
+    hf = read_json(folder / "config.json")
     tensors, notes = _load_weights(folder)
     config, params = from_hf(hf, tensors, str(folder))
     narrow = sum(array.dtype == np.float16 for array in tensors.values())
@@ -163,7 +191,7 @@ def load_hf(folder: str | os.PathLike[str]) -> HfModel:
         notes.append(f"{narrow} float16 tensors were widened to float32")
     tokenizer = None
     try:
-        tokenizer = Tokenizer.load(folder / "tokenizer.json")
+        tokenizer = Tokenizer.load(folder / "tokenizer.json", _end_ids(folder, hf))
     except PaperkilnError as error:
         notes.append(f"loaded without its tokenizer: {error}")
     if tokenizer and tokenizer.vocab_size > config.vocab_size:
@@ -172,6 +200,11 @@ def load_hf(folder: str | os.PathLike[str]) -> HfModel:
             f"{config.vocab_size} rows; they are from different models"
         )
     return HfModel(config, params, tokenizer, notes)
+
+
+def _end_ids(folder: Path, hf: Mapping[str, Any]) -> tuple[int, ...]:
+    path = folder / "generation_config.json"  # where it is, transformers goes by it
+    return eos_ids(read_json(path), hf) if path.exists() else eos_ids(hf)
 
 
 def _load_weights(folder: Path) -> tuple[dict[str, np.ndarray], list[str]]:
@@ -185,16 +218,10 @@ def _load_weights(folder: Path) -> tuple[dict[str, np.ndarray], list[str]]:
                 "save it with transformers: model.save_pretrained(folder) writes safetensors"
             )
         raise PaperkilnError(f"{folder} holds no {WEIGHTS}; give a Hugging Face model folder")
-    where = _read_json(folder / INDEX).get("weight_map")
-    if not isinstance(where, dict) or not all(isinstance(file, str) for file in where.values()):
-        raise PaperkilnError(f"{folder / INDEX} has no weight_map; download it again")
+    where = weight_map(folder)
     tensors: dict[str, np.ndarray] = {}
     notes: list[str] = []
     for name in sorted(set(where.values())):
-        if name in (".", "..") or {"/", "\\", "\0", ":"} & set(name):
-            raise PaperkilnError(
-                f"{folder / INDEX} points to {name!r}, outside the folder; do not trust it"
-            )
         shard = load_tensors(folder / name)
         if twice := shard.tensors.keys() & tensors.keys():
             raise PaperkilnError(f"{folder / name} repeats {min(twice)!r}; download it again")
@@ -207,7 +234,24 @@ def _load_weights(folder: Path) -> tuple[dict[str, np.ndarray], list[str]]:
     return tensors, notes
 
 
-def _read_json(path: Path) -> dict[str, Any]:
+def weight_map(folder: Path) -> dict[str, str]:
+    """Return the shard's file name for each tensor of a sharded folder.
+
+    Raises PaperkilnError for an index that is damaged or points out of the folder.
+    """
+    where = read_json(folder / INDEX).get("weight_map")
+    if not isinstance(where, dict) or not all(isinstance(file, str) for file in where.values()):
+        raise PaperkilnError(f"{folder / INDEX} has no weight_map; download it again")
+    for name in where.values():
+        if name in (".", "..") or {"/", "\\", "\0", ":"} & set(name):
+            raise PaperkilnError(
+                f"{folder / INDEX} points to {name!r}, outside the folder; do not trust it"
+            )
+    return where
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Return the object in a JSON file of a model's folder. Raises PaperkilnError."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:

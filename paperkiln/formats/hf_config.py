@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from paperkiln.errors import PaperkilnError
 from paperkiln.models.config import ModelConfig
+from paperkiln.spec import explain
 
 Shape = Literal["llama", "gpt2"]
 
@@ -84,7 +85,7 @@ def config_from_hf(hf: Mapping[str, Any], where: str) -> ModelConfig:
     Raises PaperkilnError naming the feature that our decoder does not have.
     """
     family = hf.get("model_type")
-    if family not in _ACTIVATIONS:
+    if not isinstance(family, str) or family not in _ACTIVATIONS:
         raise PaperkilnError(
             f"{where}: model_type {family!r} is not supported; llama and gpt2 models load"
         )
@@ -93,20 +94,42 @@ def config_from_hf(hf: Mapping[str, Any], where: str) -> ModelConfig:
         raise _unsupported(where, "quantization_config", "quantised")
     try:
         return ModelConfig(**fields(hf, where))
-    except KeyError as error:
-        raise PaperkilnError(
-            f"{where}: {error.args[0]!r} is missing; complete config.json"
-        ) from error
-    except (ValidationError, TypeError, ZeroDivisionError) as error:
-        detail = error.errors()[0]["msg"] if isinstance(error, ValidationError) else error
-        raise PaperkilnError(f"{where}: no model can have this ({detail}); mend config.json") from (
-            error
-        )
+    except ValidationError as error:
+        raise _impossible(where, explain(error, ModelConfig)) from error
+
+
+def eos_ids(*configs: Mapping[str, Any]) -> tuple[int, ...]:
+    """Return the ids that end a text, the main one first, by the first config that names any."""
+    for hf in configs:
+        named = hf.get("eos_token_id")
+        listed = named if isinstance(named, list) else [named]
+        if ids := tuple(dict.fromkeys(i for i in listed if type(i) is int)):
+            return ids
+    return ()
+
+
+def _count(hf: Mapping[str, Any], key: str, where: str, default: int | None = None) -> int:
+    """Return a dimension; an absent key, or null, takes the default."""
+    value = hf.get(key)
+    if value is None and default is not None:
+        return default
+    if key not in hf:
+        raise PaperkilnError(f"{where}: {key!r} is missing; complete config.json")
+    if type(value) is not int or value < 1:
+        raise _impossible(where, f"{key} is {value!r:.40}, not a number of one or more")
+    return value
+
+
+def _table(hf: Mapping[str, Any], key: str, where: str) -> Mapping[str, Any]:
+    value = hf.get(key) or {}
+    if not isinstance(value, dict):
+        raise _impossible(where, f"{key} is {value!r:.40}, not an object")
+    return value
 
 
 def _llama_fields(hf: Mapping[str, Any], where: str) -> dict[str, Any]:
-    rope = hf.get("rope_parameters") or {}
-    scaling = hf.get("rope_scaling") or rope
+    rope = _table(hf, "rope_parameters", where)
+    scaling = _table(hf, "rope_scaling", where) or rope
     kind = scaling.get("rope_type", scaling.get("type", "default"))
     if kind != "default":
         raise _unsupported(where, "rope_scaling", kind)
@@ -115,20 +138,21 @@ def _llama_fields(hf: Mapping[str, Any], where: str) -> dict[str, Any]:
     bias = hf.get("attention_bias", False)
     if hf.get("mlp_bias", False) != bias:
         raise _unsupported(where, "attention_bias", f"{bias}, with mlp_bias {not bias}")
-    heads = hf["num_attention_heads"]
+    d_model = _count(hf, "hidden_size", where)
+    heads = _count(hf, "num_attention_heads", where)
     return {
         "norm": "rmsnorm",
         "positional": "rope",
         "bias": bias,
         "activation": _activation(hf.get("hidden_act", "silu"), "llama", where),
-        "d_model": hf["hidden_size"],
-        "n_layers": hf["num_hidden_layers"],
+        "d_model": d_model,
+        "n_layers": _count(hf, "num_hidden_layers", where),
         "n_heads": heads,
-        "n_kv_heads": hf.get("num_key_value_heads") or heads,
-        "head_dim": hf.get("head_dim") or hf["hidden_size"] // heads,
-        "d_ff": hf["intermediate_size"],
-        "vocab_size": hf["vocab_size"],
-        "context_length": hf.get("max_position_embeddings", 2048),
+        "n_kv_heads": _count(hf, "num_key_value_heads", where, heads),
+        "head_dim": _count(hf, "head_dim", where, d_model // heads),
+        "d_ff": _count(hf, "intermediate_size", where),
+        "vocab_size": _count(hf, "vocab_size", where),
+        "context_length": _count(hf, "max_position_embeddings", where, 2048),
         "norm_eps": hf.get("rms_norm_eps", 1e-6),
         "rope_theta": rope.get("rope_theta", hf.get("rope_theta", 10000.0)),
         "tied_embeddings": hf.get("tie_word_embeddings", False),
@@ -144,17 +168,18 @@ def _gpt2_fields(hf: Mapping[str, Any], where: str) -> dict[str, Any]:
     for key, value in needed.items():
         if hf.get(key, value) != value:
             raise _unsupported(where, key, hf[key])
+    d_model = _count(hf, "n_embd", where)
     return {
         "norm": "layernorm",
         "positional": "learned",
         "bias": True,
         "activation": _activation(hf.get("activation_function", "gelu_new"), "gpt2", where),
-        "d_model": hf["n_embd"],
-        "n_layers": hf["n_layer"],
-        "n_heads": hf["n_head"],
-        "d_ff": hf.get("n_inner") or 4 * hf["n_embd"],
-        "vocab_size": hf["vocab_size"],
-        "context_length": hf.get("n_positions", 1024),
+        "d_model": d_model,
+        "n_layers": _count(hf, "n_layer", where),
+        "n_heads": _count(hf, "n_head", where),
+        "d_ff": _count(hf, "n_inner", where, 4 * d_model),
+        "vocab_size": _count(hf, "vocab_size", where),
+        "context_length": _count(hf, "n_positions", where, 1024),
         "norm_eps": hf.get("layer_norm_epsilon", 1e-5),
         "tied_embeddings": hf.get("tie_word_embeddings", True),
         "dropout": hf.get("resid_pdrop", 0.1),
@@ -162,12 +187,16 @@ def _gpt2_fields(hf: Mapping[str, Any], where: str) -> dict[str, Any]:
     }
 
 
-def _activation(name: str, family: Shape, where: str) -> str:
-    name = _ALIASES.get(name, name)
+def _activation(name: Any, family: Shape, where: str) -> str:
+    name = _ALIASES.get(str(name), str(name))
     ours = {theirs: ours for ours, theirs in _ACTIVATIONS[family].items()}
     if name not in ours:
         raise _unsupported(where, "the activation", name)
     return ours[name]
+
+
+def _impossible(where: str, what: str) -> PaperkilnError:
+    return PaperkilnError(f"{where}: no model can have this ({what}); mend config.json")
 
 
 def _unsupported(where: str, key: str, value: Any) -> PaperkilnError:

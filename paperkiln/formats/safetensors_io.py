@@ -135,7 +135,7 @@ def _read_header(file: Any, size: int, path: Any) -> tuple[dict[str, Any], int]:
         raise _bad(path, f"its header claims {length:,} bytes and the file has {size:,}")
     try:
         header = json.loads(file.read(length).decode("utf-8"))
-    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError):
+    except (ValueError, RecursionError):  # not UTF-8, not JSON, endless integers or nesting
         raise _bad(path, "its header is not JSON") from None
     if not isinstance(header, dict) or not isinstance(header.get("__metadata__") or {}, dict):
         raise _bad(path, "its header is not a table of tensors")

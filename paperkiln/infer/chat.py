@@ -10,7 +10,7 @@ from paperkiln.infer.chat_template import Message, encode_chat
 from paperkiln.infer.decode import NumpyDecoder
 from paperkiln.infer.generate import Result, few_blas_threads, generate
 from paperkiln.infer.sampling import Sampling
-from paperkiln.train.tokenizers import ASSISTANT, USER, Tokenizer
+from paperkiln.train.tokenizers import ASSISTANT, END_OF_TEXT, USER, Tokenizer
 
 HELP = """\
 /reset  forget the conversation
@@ -41,7 +41,8 @@ class ChatSession:
         encode_chat(tokenizer, [])
         self.model, self.tokenizer = model, tokenizer
         self.sampling, self.max_new_tokens = sampling or Sampling(), max_new_tokens
-        self._end_ids = {tokenizer.eos_id, tokenizer.specials[USER], tokenizer.specials[ASSISTANT]}
+        turns = {tokenizer.specials[name] for name in (USER, ASSISTANT, END_OF_TEXT)}
+        self._end_ids = turns | set(tokenizer.end_ids)
         self.reset()
 
     def reset(self) -> None:

@@ -60,13 +60,13 @@ def generate(
 
     An empty prompt starts a new text. Of a prompt longer than the context the end is read, and
     later the window moves on (`cache.window`). Generation ends at a token of `end_ids` (the
-    tokenizer's end of text when None), before a `stop` string, or after `max_new_tokens`. `rng`
+    tokenizer's own when None), before a `stop` string, or after `max_new_tokens`. `rng`
     goes on from an earlier call; None seeds a new one. Without `cache` every token costs a whole
     pass, and the text is the same. Raises PaperkilnError for an empty stop string.
     """
     sampling = sampling or Sampling()
     rng = rng or Random(sampling.seed)
-    end_ids = frozenset((tokenizer.eos_id,) if end_ids is None else end_ids)
+    end_ids = frozenset(tokenizer.end_ids if end_ids is None else end_ids)
     prompt = list(prompt_ids) or [tokenizer.eos_id]
     new = prompt[-model.config.context_length :]
     n_prompt_tokens, n_cut = len(new), len(prompt) - len(new)

@@ -65,17 +65,16 @@ def choose(
     *,
     ids: Sequence[int] | None = None,
     seen: Collection[int] = (),
-    banned: Collection[int] = (),
 ) -> int:
     """Return the id of the next token.
 
     `ids` are the tokens that `logits` belong to, ascending, all of them when None; `seen` are the
-    tokens of the context, for the penalty; `banned` are never chosen. One number is drawn from
-    `rng`, none when greedy. Raises PaperkilnError when a logit is not a number or none is left.
+    tokens of the context, for the penalty. One number is drawn from `rng`, none when greedy.
+    Raises PaperkilnError when a logit is not a number or all are minus infinity.
     """
     ids = range(len(logits)) if ids is None else ids
     never = -math.inf
-    pairs = [(x, i) for x, i in zip(logits, ids, strict=True) if x != never and i not in banned]
+    pairs = [(x, i) for x, i in zip(logits, ids, strict=True) if x != never]
     if not pairs:
         raise PaperkilnError("no token is left to choose from")
     if not math.isfinite(sum(x for x, _ in pairs)):

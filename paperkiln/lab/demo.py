@@ -1,4 +1,4 @@
-"""The demo: a model that cannot talk, five minutes of training, and the same questions again."""
+"""The demo: a model that cannot talk, some minutes of training, and the same questions again."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from paperkiln.lab.probe import answer, probe
 from paperkiln.models.init import init_parameters
 from paperkiln.spec import RunSpec
 from paperkiln.train.display import Display
-from paperkiln.train.run import run
+from paperkiln.train.run import run, where_gguf_opens
 from paperkiln.train.tinychat import DEMO_QUESTIONS, PROBE
 from paperkiln.train.tokenizers import Tokenizer
 
@@ -47,7 +47,10 @@ def demo(spec: RunSpec) -> None:
     before = [babble(untrained, model.tokenizer, question) for question in DEMO_QUESTIONS]
     after = answer(model.decoder, model.tokenizer, DEMO_QUESTIONS)
     table = Table(
-        "question", "before training", "after training", title="Five questions it never saw"
+        "question",
+        "before training (sampled)",
+        "after training (greedy)",
+        title="Five questions it never saw",
     )
     for row in zip(DEMO_QUESTIONS, before, after, strict=True):
         table.add_row(*(cell.replace("[", r"\[") for cell in row))
@@ -58,4 +61,5 @@ def demo(spec: RunSpec) -> None:
         f"(the same answers shuffled: {score.chance:.1%})."
     )
     print(f"Keep chatting:  {sys.executable} -m paperkiln chat {folder}")
-    print(f"Everything is in {folder}: model.gguf opens in llama.cpp, Ollama and LM Studio.")
+    opens = where_gguf_opens(spec).replace("`", "")
+    print(f"Everything is in {folder}. {opens}")

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import importlib.metadata
+import json
 import os
 import platform
 from pathlib import Path
 from typing import Any
 
 import paperkiln
+from paperkiln.errors import PaperkilnError
 
 FORMAT = "paperkiln-record/1"
 _PACKAGES = ("numpy", "scipy", "tokenizers", "torch")
+_MEND = "move it away, or finish the run again with --resume"
 
 
 def make_record(
@@ -34,6 +37,26 @@ def make_record(
         "fingerprint": model_fingerprint,
         "metrics": metrics,
     }
+
+
+def read_record(folder: Path) -> dict[str, Any] | None:
+    """Return the record in a run folder, or None where there is none.
+
+    Raises PaperkilnError for a file that is no record of ours.
+    """
+    path = folder / "record.json"
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, RecursionError) as error:
+        raise PaperkilnError(f"{path}: cannot be read ({error}); {_MEND}") from None
+    sections = isinstance(record, dict) and all(
+        isinstance(record.get(name), dict) for name in ("spec", "corpus", "metrics")
+    )
+    if not sections or not isinstance(record["corpus"].get("sha256"), str):
+        raise PaperkilnError(f"{path}: not the record of a run; {_MEND}")
+    return record
 
 
 def package_versions() -> dict[str, str]:

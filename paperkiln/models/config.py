@@ -76,7 +76,7 @@ class ModelConfig(BaseModel):
     context_length: int = Field(128, ge=2, le=1 << 24, description="Longest sequence, in tokens.")
 
     norm: Norm = Field("rmsnorm", description="Normalisation layer.")
-    norm_eps: float = Field(1e-5, gt=0, le=0.1, description="Added to the (mean) square.")
+    norm_eps: float = Field(1e-5, ge=1e-12, le=0.1, description="Added to the (mean) square.")
     norm_placement: NormPlacement = Field(
         "pre", description="pre: x + f(norm(x)), and a final norm; post: norm(x + f(x))."
     )
@@ -84,20 +84,26 @@ class ModelConfig(BaseModel):
         "swiglu", description="Feed-forward nonlinearity; the -glu ones gate with a third matrix."
     )
     positional: Positional = Field("rope", description="How positions enter the model.")
-    rope_theta: float = Field(10000.0, gt=1, description="Base of the rotary frequencies.")
+    rope_theta: float = Field(10000.0, gt=1, le=1e12, description="Base of the rotary frequencies.")
     rope_layout: Literal["half", "interleaved"] = Field(
         "half", description="Rotary pairs: (i, i + E/2), as in Hugging Face, or (2i, 2i + 1)."
     )
     attention: Attention = Field("exact", description="exact, or swa (sliding window).")
-    window: int = Field(64, ge=1, description="swa: keys a query sees, itself included.")
-    sinks: int = Field(0, ge=0, description="swa: first positions that every query still sees.")
+    window: int = Field(
+        64, ge=1, le=1 << 24, description="swa: keys a query sees, itself included."
+    )
+    sinks: int = Field(
+        0, ge=0, le=1 << 24, description="swa: first positions that every query still sees."
+    )
     bias: bool = Field(False, description="Biases in linear layers and LayerNorm.")
     tied_embeddings: bool = Field(True, description="The head is the embedding, transposed.")
     scale_embeddings: bool = Field(
         False, description="Multiply embeddings by sqrt(d_model), as Vaswani et al. do."
     )
     dropout: float = Field(0.0, ge=0, lt=1, description="Dropout on embeddings and sublayers.")
-    init_std: float = Field(0.02, gt=0, description="Standard deviation of initial weights.")
+    init_std: float = Field(
+        0.02, ge=1e-6, le=1e3, description="Standard deviation of initial weights."
+    )
     residual_init: Literal["plain", "depth-scaled"] = Field(
         "plain",
         description="depth-scaled: output projections start at init_std / sqrt(2 n_layers).",

@@ -6,7 +6,8 @@ arrays of its own: parameters are that engine's tensors, named as in `parameter_
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -45,6 +46,12 @@ class Decoder:
 
     def hidden(self, ids: np.ndarray, seed: tuple[int, ...] | None = None) -> Tensor:
         """Return what the head reads, (B, T, D), for ids (B, T); `seed` switches dropout on."""
+        return deque(self.stages(ids, seed), maxlen=1)[0][1]
+
+    def stages(
+        self, ids: np.ndarray, seed: tuple[int, ...] | None = None
+    ) -> Iterator[tuple[str, Tensor]]:
+        """Yield each module's name and its output (B, T, D): embed, blocks.0, ..., norm."""
         c, F, p = self.config, self.F, self.parameters
         T = ids.shape[1]
         if T > c.context_length:
@@ -57,12 +64,15 @@ class Decoder:
         elif c.positional == "sinusoidal":
             x = x + F.constant(sinusoidal_table(c.context_length, c.d_model)[:T], like=x)
         x = self._dropout(x, seed, 0)
+        yield "embed", x
         for layer in range(c.n_layers):
             if self.checkpoint:
                 x = F.checkpoint(lambda h, layer=layer: self._block(layer, h, seed), x)
             else:
                 x = self._block(layer, x, seed)
-        return self._norm("norm", x) if c.norm_placement == "pre" else x
+            yield f"blocks.{layer}", x
+        if c.norm_placement == "pre":
+            yield "norm", self._norm("norm", x)
 
     def logits(self, ids: np.ndarray) -> Tensor:
         """Return the next-token logits (B, T, V) for ids (B, T)."""

@@ -6,8 +6,11 @@ import math
 from typing import Any
 
 
-def model_card(record: dict[str, Any], n_parameters: int) -> str:
-    """Return card.md: the model, its data, its score and its limits, all from the record."""
+def model_card(record: dict[str, Any], n_parameters: int, gguf_note: str = "") -> str:
+    """Return card.md: the model, its data, its score and its limits, all from the record.
+
+    `gguf_note` says where model.gguf opens, if there is one.
+    """
     spec, metrics, arch = record["spec"], record["metrics"], record["spec"]["arch"]
     attention = "exact"
     if arch["attention"] == "swa":
@@ -32,6 +35,7 @@ def model_card(record: dict[str, Any], n_parameters: int) -> str:
         "time": f"{metrics['wall_seconds']:.0f} s, {record['engine']}",
         "fingerprint": f"`{record['fingerprint']}`",
     }
+    elsewhere = f" {gguf_note}" if gguf_note else ""
     table = "\n".join(f"| {name} | {value} |" for name, value in rows.items())
     return f"""# {spec["name"]}
 
@@ -41,7 +45,7 @@ A decoder-only language model trained from scratch with paperkiln {record["paper
 | --- | --- |
 {table}
 
-Chat with it: `python -m paperkiln chat FOLDER`, or open `model.gguf` elsewhere.
+Chat with it: `python -m paperkiln chat FOLDER`.{elsewhere}
 
 It is small and knows only the text it was trained on: use it to study training, not for facts.
 Everything above is computed from `record.json`; `spec.json` trains it again.

@@ -20,6 +20,8 @@ from paperkiln.formats.safetensors_io import load_tensors, save_tensors
 from paperkiln.models.config import parameter_shapes
 from paperkiln.spec import RunSpec
 
+FORMAT = "paperkiln-checkpoint/1"
+
 
 @dataclass
 class Progress:
@@ -47,6 +49,7 @@ def save_checkpoint(
     tensors = {f"param/{n}": parameters.shaped(flat, n) for n in parameters.shapes}
     tensors |= {f"optim/{n}": engine.arrays(buffer) for n, buffer in optimizer_state.items()}
     metadata = {
+        "format": FORMAT,
         "progress": json.dumps(asdict(progress)),
         "trains": json.dumps(_what_is_trained(spec), sort_keys=True),
         "corpus_sha256": corpus_sha256,
@@ -63,12 +66,15 @@ def load_checkpoint(
     would be a run that no spec describes.
     """
     file = load_tensors(path)
+    if file.metadata.get("format") != FORMAT:
+        found = file.metadata.get("format", "no format")
+        raise PaperkilnError(f"{path}: {found}, but this version of paperkiln reads {FORMAT}")
     try:
         progress = Progress(**json.loads(file.metadata["progress"]))
         before = json.loads(file.metadata["trains"])
         corpus_before = file.metadata["corpus_sha256"]
     except (KeyError, TypeError, ValueError):
-        raise PaperkilnError(f"{path}: not a checkpoint of this version of paperkiln") from None
+        raise PaperkilnError(f"{path}: its metadata is damaged; start the run over") from None
     changed = _differences(before, _what_is_trained(spec))
     if changed:
         raise PaperkilnError(

@@ -9,13 +9,12 @@ from __future__ import annotations
 import codecs
 import hashlib
 import json
-import os
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import platformdirs
 
+from paperkiln.cache import cache_folder
 from paperkiln.errors import PaperkilnError
 from paperkiln.formats.atomic import new_file
 from paperkiln.spec import DataSpec
@@ -48,8 +47,7 @@ def load_corpus(spec: DataSpec) -> Corpus:
     if spec.corpus == "tinychat":
         from paperkiln.train import tinychat
 
-        dialogues = tinychat.generate(spec.dialogues, spec.seed)
-        text = "\n".join(tinychat.render(d) for d in dialogues) + "\n"
+        text = tinychat.corpus_text(spec.dialogues, spec.seed)
         source = f"tinychat, {spec.dialogues:,} dialogues"
     else:
         text, source = read_text(Path(spec.corpus)), spec.corpus
@@ -104,11 +102,6 @@ def train_tokenizer(spec: DataSpec, text: str) -> Tokenizer:
     if spec.tokenizer == "byte":
         return byte_tokenizer()
     return (train_bpe if spec.tokenizer == "bpe" else train_word)(text, spec.vocab_size)
-
-
-def cache_folder() -> Path:
-    """Return where token files are kept: $PAPERKILN_CACHE, or the user's cache folder."""
-    return Path(os.environ.get("PAPERKILN_CACHE") or platformdirs.user_cache_dir("paperkiln"))
 
 
 def encode_corpus(text: str, tokenizer: Tokenizer) -> np.ndarray:

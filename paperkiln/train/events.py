@@ -13,10 +13,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from paperkiln.errors import PaperkilnError
 from paperkiln.formats.atomic import new_file
+from paperkiln.spec import explain
 
 
 class _Event(BaseModel):
@@ -126,6 +127,7 @@ Event = (
     Start | Model | Data | Resume | Step | Eval | EarlyStop | Failed | Export | ExportSkipped | Done
 )
 _adapter: TypeAdapter[Event] = TypeAdapter(Annotated[Event, Field(discriminator="event")])
+_ENDS = {"export", "export_skipped", "done", "failed"}  # a segment's last words
 _KNOWN = {e.model_fields["event"].default for e in Event.__args__}
 
 
@@ -141,10 +143,19 @@ class EventLog:
         self._file = open(path, "ab", buffering=0)  # noqa: SIM115 (closed by close)
 
     def append(self, event: Event) -> None:
-        """Write one line, in one system call unless the disk takes only a part of it."""
+        """Write one line, in one system call unless the disk takes only a part of it.
+
+        Raises PaperkilnError when the disk takes nothing.
+        """
         rest = _line(event)
-        while rest:
-            rest = rest[self._file.write(rest) :]
+        try:
+            while rest:
+                rest = rest[self._file.write(rest) :]
+        except OSError as error:
+            raise PaperkilnError(
+                f"{self.path} could not be written ({error.strerror or error}); free some space "
+                "and go on with --resume"
+            ) from error
 
     def close(self) -> None:
         """Close the file."""
@@ -160,26 +171,39 @@ def read_events(path: Path) -> Iterator[Event]:
         for number, line in enumerate(file, 1):
             if not line.endswith(b"\n"):
                 return  # torn: the writer was killed inside this line
+            values = _parse(line, f"{path}:{number}")
             try:
-                values = json.loads(line)
                 if values.get("event") in _KNOWN:
                     yield _adapter.validate_python(values)
-            except (ValueError, TypeError, AttributeError) as error:
-                what = str(error).splitlines()[0]
+            except ValidationError as error:
+                what = explain(error, _Event)
+                raise PaperkilnError(f"{path}:{number}: not an event ({what})") from None
+            except TypeError:
+                what = f"event is {json.dumps(values['event'])[:40]}, no name"
                 raise PaperkilnError(f"{path}:{number}: not an event ({what})") from None
 
 
 def rewind(path: Path, step: int) -> None:
     """Drop what happened after `step`, so that a resumed curve has no step twice.
 
-    Also drops a torn last line. The file is written aside and renamed.
+    Also drops a torn last line. Lines that stay are not touched, known or not. The file is
+    written aside and renamed.
     """
-    kept = [
-        event
-        for event in read_events(path)
-        if not isinstance(event, Export | ExportSkipped | Done | Failed)
-        and getattr(event, "step", 0) <= step
-    ]
-    with new_file(path) as aside, open(aside, "wb") as file:
-        for event in kept:
-            file.write(_line(event))
+    with open(path, "rb") as file, new_file(path) as aside, open(aside, "wb") as kept:
+        for number, line in enumerate(file, 1):
+            if not line.endswith(b"\n"):
+                break
+            values = _parse(line, f"{path}:{number}")
+            at = values.get("step", 0)
+            if values.get("event") not in _ENDS and isinstance(at, int) and at <= step:
+                kept.write(line)
+
+
+def _parse(line: bytes, where: str) -> dict[str, Any]:
+    try:
+        values = json.loads(line)
+    except (ValueError, RecursionError):
+        values = None
+    if not isinstance(values, dict):
+        raise PaperkilnError(f"{where}: not an event (a JSON object on one line)")
+    return values

@@ -15,7 +15,7 @@ from paperkiln.engine.parameters import Parameters
 from paperkiln.errors import PaperkilnError
 from paperkiln.formats.safetensors_io import load_tensors, save_tensors
 from paperkiln.lab.evaluate import Evaluation, evaluate
-from paperkiln.models.config import ModelConfig
+from paperkiln.models.config import ModelConfig, parameter_shapes
 from paperkiln.models.decoder import Decoder
 from paperkiln.models.init import init_parameters
 from paperkiln.spec import EarlyStopping, RunSpec
@@ -105,7 +105,7 @@ class Trainer:
         started = time.perf_counter()
         loss = 0.0
         for micro in range(t.accum):
-            ids, targets = batch(self.tokens.train, t.seed, update * t.accum + micro, t.batch, T)
+            ids, targets = self._batch(update, micro)
             loss += self._loss_and_grad(ids, targets, (t.seed, update, micro), micro > 0)
         norm = grad_norm(self.parameters)
         if not (math.isfinite(loss) and math.isfinite(norm)):
@@ -122,11 +122,15 @@ class Trainer:
             tokens_per_second=round(t.accum * t.batch * T / seconds, 1),
         )  # fmt: skip
 
+    def _batch(self, update: int, micro: int) -> tuple[np.ndarray, np.ndarray]:
+        t, number = self.spec.train, update * self.spec.train.accum + micro
+        return batch(self.tokens.train, t.seed, number, t.batch, self.config.context_length)
+
     def _loss_and_grad(
         self, ids: np.ndarray, targets: np.ndarray, seed: tuple[int, ...], accumulate: bool
     ) -> float:
         t = self.spec.train
-        n_shards = min(t.shards, t.batch)
+        n_shards = self.engine.n_shards(t.shards, t.batch)
         divisor = ids.size * t.accum
         rows = np.array_split(np.arange(t.batch), n_shards)
 
@@ -173,13 +177,37 @@ class Trainer:
         )  # fmt: skip
 
     def _fail(self, step: int, loss: float) -> None:
-        """Stop at a number that is not finite, naming the first tensor that holds one."""
-        where = _first_not_finite(self.parameters, self.engine) or "the loss"
-        reason = f"loss {loss} at step {step}, first not finite in {where}"
+        """Stop at a number that is not finite, naming the first place that holds one."""
+        reason = f"loss {loss} at step {step}, first not finite in {self._first_not_finite(step)}"
         self.emit(Failed(step=step, reason=reason))
         kept = self.folder / CHECKPOINT
         state = f"the last good checkpoint is {kept}" if kept.exists() else "no checkpoint was due"
         raise PaperkilnError(f"{reason}; {state}; lower train.lr or set train.clip")
+
+    def _first_not_finite(self, step: int) -> str:
+        """Return where the step's first number that is not finite arises.
+
+        In the order of cause: the weights, a module's output on the way forward (the step's
+        batches are run again), a gradient on the way back.
+        """
+        finite = lambda values: bool(np.isfinite(values).all())  # noqa: E731
+        names, p = list(parameter_shapes(self.config)), self.parameters
+        weights, grads = self.engine.arrays(p.flat), self.engine.arrays(p.grad)
+        for name in names:
+            if not finite(weights[p.place(name)]):
+                return f"the weights of {name}"
+        t, F = self.spec.train, self.engine.F
+        model = Decoder(self.config, self.engine.leaves(p), F)
+        with F.no_grad():
+            for micro in range(t.accum):
+                ids, _ = self._batch(step, micro)
+                for module, x in model.stages(ids):
+                    if not finite(F.to_numpy(x)):
+                        return f"the output of {module}"
+        for name in reversed(names):
+            if not finite(grads[p.place(name)]):
+                return f"the gradient of {name}"
+        return "the loss"
 
 
 def note_evaluation(progress: Progress, val_loss: float, stopping: EarlyStopping) -> bool:
@@ -199,12 +227,3 @@ def note_evaluation(progress: Progress, val_loss: float, stopping: EarlyStopping
 
 def _is_flat(progress: Progress, stopping: EarlyStopping) -> bool:
     return 0 < stopping.patience <= progress.evals_flat
-
-
-def _first_not_finite(parameters: Parameters, engine: Any) -> str | None:
-    for kind, flat in (("", parameters.flat), ("gradient of ", parameters.grad)):
-        values = engine.arrays(flat)
-        for name in parameters.shapes:
-            if not np.isfinite(values[parameters.place(name)]).all():
-                return kind + name
-    return None

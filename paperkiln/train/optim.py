@@ -35,7 +35,7 @@ def chunks(start: int, stop: int, size: int = _CHUNK) -> Iterator[slice]:
 
 
 def grad_norm(parameters: Parameters) -> float:
-    """Return the global L2 norm of the gradient; partial sums are float64."""
+    """Return the global L2 norm of the gradient: float32 dot products, summed in float64."""
     g = parameters.grad
     return math.sqrt(sum(float(g[part] @ g[part]) for part in chunks(0, len(parameters), 1 << 18)))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -75,19 +76,24 @@ def run(spec: RunSpec, *, resume: bool = False, overwrite: bool = False,
         listen: Listener = lambda event: None) -> Path:  # fmt: skip
     """Train the spec's model and write its run folder; return the folder.
 
-    A folder that holds a run already is taken up with `resume`, emptied with `overwrite`, and
-    refused otherwise. Raises PaperkilnError, or Interrupted after Ctrl-C with a checkpoint
-    on disk.
+    A folder that holds a run already is taken up with `resume`, emptied with `overwrite` (once
+    the spec, the data and the device are known to be good), and refused otherwise. Raises
+    PaperkilnError, or Interrupted after Ctrl-C with a checkpoint on disk.
     """
+    if resume and overwrite:
+        raise PaperkilnError("--resume goes on and --overwrite starts over: choose one")
     folder = spec.folder
     with _locked(folder):
-        _claim(folder, resume, overwrite)
-        kept = Tokenizer.load(folder / "tokenizer.json") if _can_resume(folder) else None
-        prepared = prepare(spec, kept)
+        _refuse_what_is_there(folder, resume or overwrite)
+        going_on = resume and _can_resume(folder)
+        prepared = prepare(spec, Tokenizer.load(folder / "tokenizer.json") if going_on else None)
         engine = pick_engine(spec.train.device)
+        step = _checkpoint_step(folder, prepared) if going_on else -1
+        if overwrite:
+            _empty(folder)
         log_path = folder / "events.jsonl"
-        if log_path.exists():  # nothing is dropped before the checkpoint is known to be ours
-            events.rewind(log_path, _checkpoint_step(folder, prepared))
+        if log_path.exists():
+            events.rewind(log_path, step)
         log = EventLog(log_path)
 
         def emit(event: Event) -> None:
@@ -106,8 +112,8 @@ def _train_and_export(prepared: Prepared, engine: Any, folder: Path, emit: Liste
     device = f"{engine.device} ({engine.reason})"
     trainer = Trainer(spec, spec.arch, tokens, engine, folder, emit)
     resuming = _can_resume(folder)
+    _write_json(folder / "spec.json", spec.model_dump(mode="json"))
     if not resuming:
-        _write_json(folder / "spec.json", spec.model_dump(mode="json"))
         prepared.tokenizer.save(folder / "tokenizer.json")
     emit(
         events.Start(
@@ -148,6 +154,8 @@ def export(prepared: Prepared, trainer: Trainer, folder: Path, emit: Listener) -
         )  # fmt: skip
         note = "; ".join(report.notes) or None
         emit(events.Export(format="gguf", path=str(folder / "model.gguf"), note=note))
+    else:
+        emit(events.ExportSkipped(format="gguf", reason="export.gguf is null in the spec"))
     record = make_record(
         spec.model_dump(mode="json"),
         {"sha256": prepared.tokens.corpus_sha256, "split": prepared.split},
@@ -163,7 +171,17 @@ def export(prepared: Prepared, trainer: Trainer, folder: Path, emit: Listener) -
     )  # fmt: skip
     _write_json(folder / "record.json", record)
     with new_file(folder / "card.md") as aside:
-        aside.write_text(model_card(record, count_parameters(spec.arch)), encoding="utf-8")
+        card = model_card(record, count_parameters(spec.arch), where_gguf_opens(spec))
+        aside.write_text(card, encoding="utf-8")
+
+
+def where_gguf_opens(spec: RunSpec) -> str:
+    """Return a sentence on model.gguf, or nothing where the spec writes none."""
+    if spec.export.gguf is None:
+        return ""
+    if why_not_llama_cpp(spec.arch, spec.data.tokenizer):
+        return "`model.gguf` is for paperkiln's own engines."
+    return "`model.gguf` opens in llama.cpp, Ollama and LM Studio."
 
 
 def before_training(spec: RunSpec) -> list[str]:
@@ -177,6 +195,12 @@ def before_training(spec: RunSpec) -> list[str]:
                 f"model.gguf will have architecture {architecture!r}, which llama.cpp, Ollama and "
                 f"LM Studio do not open: {reason}"
             )
+    cores, shards = os.cpu_count() or 1, min(spec.train.shards, spec.train.batch)
+    if spec.train.device.startswith("cpu") and shards < cores <= spec.train.batch:
+        notes.append(
+            f"{shards} of {cores} cores will work; --set train.shards={cores} uses them all "
+            "(sums run in another order, so it is another run)"
+        )
     return notes
 
 
@@ -193,19 +217,23 @@ def _checkpoint_step(folder: Path, prepared: Prepared) -> int:
     return progress.step
 
 
-def _claim(folder: Path, resume: bool, overwrite: bool) -> None:
-    """Make sure the folder may be written: new, or resumed, or given up."""
+def _refuse_what_is_there(folder: Path, allowed: bool) -> None:
+    """Raise PaperkilnError if the folder holds a run, unless that is `allowed`."""
     for left_over in folder.glob(".*.partial"):  # of a process that was killed
         left_over.unlink()
     present = [name for name in FILES if (folder / name).exists()]
-    if overwrite:
-        for name in present:
-            (folder / name).unlink()
-    elif present and not resume:
+    if present and not allowed:
         raise PaperkilnError(
             f"{folder} already holds a run ({', '.join(present[:3])}); go on with --resume, "
             "start over with --overwrite, or choose another name"
         )
+
+
+def _empty(folder: Path) -> None:
+    """Delete the run's files; the checkpoint first, so that no half of a run can be resumed."""
+    exports = sorted(path.name for path in folder.glob("model-*.gguf"))
+    for name in (CHECKPOINT, *FILES, *exports):
+        (folder / name).unlink(missing_ok=True)
 
 
 @contextmanager
@@ -214,8 +242,7 @@ def _locked(folder: Path) -> Iterator[None]:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         lock = filelock.FileLock(folder / ".lock")
-        with lock.acquire(timeout=0):
-            yield
+        lock.acquire(timeout=0)
     except filelock.Timeout:
         raise PaperkilnError(
             f"{folder}: another process is training here; wait for it or choose another name"
@@ -224,6 +251,10 @@ def _locked(folder: Path) -> Iterator[None]:
         raise PaperkilnError(
             f"{folder}: cannot be written ({error.strerror or error}); choose another out_dir"
         ) from None
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 @contextmanager

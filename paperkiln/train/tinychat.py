@@ -9,10 +9,8 @@ Only `random.Random.random` is used, the one method whose sequence Python promis
 from __future__ import annotations
 
 import hashlib
-import os
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
@@ -20,11 +18,14 @@ from random import Random
 from typing import TypeVar
 
 from paperkiln.errors import PaperkilnError
+from paperkiln.formats.atomic import new_file
+from paperkiln.infer.chat_template import Message, render_chat
 from paperkiln.train.tinychat_phrases import SCRIPTS
 from paperkiln.train.tinychat_probe import DEMO, HELD_OUT
 from paperkiln.train.tinychat_words import OPENERS, SLOTS, WHY
+from paperkiln.train.tokenizers import SPECIALS, USER
 
-Dialogue = list[tuple[str, str]]  # (role, text); the role is "user" or "assistant"
+Dialogue = list[Message]  # (role, text); the role is "user" or "assistant"
 T = TypeVar("T")
 
 MAX_WORDS = 14  # of one answer, with what it asks in return
@@ -239,12 +240,14 @@ def generate(n_dialogues: int, seed: int) -> Iterator[Dialogue]:
         yield dialogue
 
 
-def render(dialogue: Dialogue) -> str:
-    """Writes a dialogue in the chat template: `<|user|>…<|assistant|>…<|endoftext|>`, no spaces."""
-    return "".join(
-        f"<|{role}|>{text}" + ("<|endoftext|>" if role == "assistant" else "")
-        for role, text in dialogue
-    )
+def corpus_text(n_dialogues: int, seed: int) -> str:
+    """Returns the corpus: dialogues in the chat template, each ended by one newline.
+
+    Raises: PaperkilnError when `n_dialogues` is below one.
+    """
+    if n_dialogues < 1:
+        raise PaperkilnError(f"TinyChat needs at least one dialogue, not {n_dialogues}")
+    return "\n".join(render_chat(d) for d in generate(n_dialogues, seed)) + "\n"
 
 
 def words_of(text: str) -> list[str]:
@@ -253,30 +256,20 @@ def words_of(text: str) -> list[str]:
 
 
 def write_corpus(path: Path, n_dialogues: int, seed: int) -> dict[str, int | str]:
-    """Writes dialogues, separated by one newline, and returns the counts and the SHA-256.
+    """Writes the corpus and returns its counts and its SHA-256.
 
     Raises: PaperkilnError when `n_dialogues` is below one or `path` cannot be written.
     """
-    if n_dialogues < 1:
-        raise PaperkilnError(f"TinyChat needs at least one dialogue, not {n_dialogues}")
-    dialogues = list(generate(n_dialogues, seed))
-    data = "\n".join(render(dialogue) for dialogue in dialogues).encode()
-    aside = path.with_name(path.name + ".part")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+    text = corpus_text(n_dialogues, seed)
+    data = text.encode()
+    with new_file(path) as aside:
         aside.write_bytes(data)
-        os.replace(aside, path)
-    except OSError as error:
-        with suppress(OSError):
-            aside.unlink()
-        raise PaperkilnError(
-            f"cannot write the corpus to {path}: {error.strerror}; choose another path"
-        ) from error
+    said = re.sub("|".join(map(re.escape, SPECIALS)), " ", text)
     return {
         "dialogues": n_dialogues,
-        "exchanges": sum(len(dialogue) // 2 for dialogue in dialogues),
+        "exchanges": text.count(USER),
         "bytes": len(data),
-        "distinct_words": len({w for d in dialogues for _, text in d for w in words_of(text)}),
+        "distinct_words": len(set(words_of(said))),
         "sha256": hashlib.sha256(data).hexdigest(),
     }
 

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from paperkiln.errors import PaperkilnError
+from paperkiln.formats.atomic import new_file
 from paperkiln.train.pretokenize import blocks, byte_alphabet, gpt2_pieces, word_pieces
 from paperkiln.train.tokenizer_json import UNKNOWN, Kind, read_layout, write_layout
 
@@ -43,9 +44,12 @@ class Tokenizer:
         tokens: Sequence[str],
         merges: Iterable[tuple[str, str]] = (),
         specials: dict[str, int] | None = None,
+        ends: Sequence[int] = (),
     ) -> None:
         """`tokens` in id order, `merges` by rank; a `bpe` without merges is a `byte`.
 
+        A text ends at any of `ends`, the main one first; ids beyond the tokens are passed over,
+        and without one the special with a usual name is taken.
         Raises PaperkilnError where tokens, merges and specials do not fit together.
         """
         self.tokens = list(tokens)
@@ -55,8 +59,11 @@ class Tokenizer:
             specials = {name: i for i, name in enumerate(SPECIALS)}
         self.specials = specials
         self._ids = {token: i for i, token in enumerate(self.tokens)}
+        known = [i for i in ends if 0 <= i < len(self.tokens)]
+        named = [self.specials[name] for name in _END_NAMES if name in self.specials]
+        self.end_ids = tuple(known or named[:1])
         self._check()
-        self.eos_id = self.specials[next(n for n in _END_NAMES if n in self.specials)]
+        self.eos_id = self.end_ids[0]
         longest_first = sorted(self.specials, key=len, reverse=True)
         self._special_pattern = re.compile(f"({'|'.join(map(re.escape, longest_first))})")
         self._bytes = self._token_bytes()
@@ -119,29 +126,24 @@ class Tokenizer:
         return write_layout(self.kind, self.tokens, self.merges, self.specials)
 
     @classmethod
-    def from_json(cls, data: Any) -> Tokenizer:
+    def from_json(cls, data: Any, ends: Sequence[int] = ()) -> Tokenizer:
         """Read the contents of a tokenizer.json: ours, or a byte-level BPE such as GPT-2's.
 
-        All added tokens become specials. Raises PaperkilnError naming what is missing in it or
+        The file does not say which token ends a text; `ends` may. All added tokens become specials. Raises PaperkilnError naming what is missing in it or
         what is not supported.
         """
-        return cls(*read_layout(data))
+        return cls(*read_layout(data), ends)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write tokenizer.json aside, then move it into place. Raises PaperkilnError."""
-        path = Path(path)
-        aside = path.with_name(path.name + ".tmp")
-        try:
+        """Write tokenizer.json, whole or not at all. Raises PaperkilnError."""
+        with new_file(path) as aside:
             aside.write_text(json.dumps(self.to_json(), ensure_ascii=False), encoding="utf-8")
-            os.replace(aside, path)
-        except OSError as error:
-            raise PaperkilnError(f"cannot write {path}: {error.strerror or error}") from error
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Tokenizer:
+    def load(cls, path: str | os.PathLike[str], ends: Sequence[int] = ()) -> Tokenizer:
         """Read a tokenizer.json. Raises PaperkilnError naming the file and what is wrong in it."""
         try:
-            return cls.from_json(json.loads(Path(path).read_text(encoding="utf-8")))
+            return cls.from_json(json.loads(Path(path).read_text(encoding="utf-8")), ends)
         except OSError as error:
             raise PaperkilnError(f"cannot read {path}: {error.strerror or error}") from error
         except (ValueError, RecursionError) as error:
@@ -190,7 +192,7 @@ class Tokenizer:
         for name, i in self.specials.items():
             if self._ids.get(name) != i or not name:
                 raise PaperkilnError(f"special token {name!r} is not token {i} of the vocabulary")
-        if not any(name in self.specials for name in _END_NAMES):
+        if not self.end_ids:
             raise PaperkilnError(f"no end-of-text token among its added tokens ({END_OF_TEXT})")
         if self.kind == "word":
             if UNKNOWN not in self._ids:
@@ -252,25 +254,6 @@ def train_word(text: str | Iterable[str], vocab_size: int) -> Tokenizer:
         counts.update(word_pieces(block))
     by_frequency = sorted(counts, key=lambda piece: (-counts[piece], piece))
     return Tokenizer("word", first + by_frequency[: vocab_size - len(first)])
-
-
-def hf_files(tokenizer: Tokenizer) -> dict[str, dict[str, Any]]:
-    """Contents by file name of what `transformers.AutoTokenizer` opens, chat template included."""
-    from paperkiln.infer.chat_template import CHAT_TEMPLATE_JINJA  # which imports this file
-
-    end = tokenizer.tokens[tokenizer.eos_id]
-    config: dict[str, Any] = {
-        "tokenizer_class": "PreTrainedTokenizerFast",
-        "bos_token": end,
-        "eos_token": end,
-        "pad_token": end,
-        "clean_up_tokenization_spaces": False,
-    }
-    if tokenizer.kind == "word":
-        config["unk_token"] = UNKNOWN
-    if USER in tokenizer.specials and ASSISTANT in tokenizer.specials:
-        config["chat_template"] = CHAT_TEMPLATE_JINJA
-    return {"tokenizer.json": tokenizer.to_json(), "tokenizer_config.json": config}
 
 
 def _apply_merges(
