@@ -7,6 +7,9 @@ PYTHON ?= python3
 # The tests compare with torch; this is the version they were written against.
 TORCH ?= torch==2.13.0
 PY := .venv/bin/python
+# What trains, saves and reports: run once on the numpy tape and once more on torch.
+TRAINING_TESTS := $(addprefix tests/test_, train.py resume.py cli.py bad_input.py overwrite.py \
+                    evaluate.py records.py)
 
 .PHONY: demo test lint bench clean
 
@@ -15,6 +18,7 @@ demo: .venv/installed
 
 test: .venv/test-installed lint
 	$(PY) -m pytest -n 2
+	PAPERKILN_TEST_DEVICE=torch-cpu $(PY) -m pytest -n 2 -q $(TRAINING_TESTS)
 
 lint: .venv/test-installed
 	$(PY) -m ruff check .

@@ -69,8 +69,7 @@ def run(args: argparse.Namespace) -> int:
     from paperkiln.train.display import Display
     from paperkiln.train.run import Interrupted, before_training, run
 
-    for note in before_training(spec):
-        print(f"note: {note}", file=sys.stderr)
+    _tell(before_training(spec))
     try:
         with Display() as display:
             folder = run(spec, resume=args.resume, overwrite=args.overwrite, listen=display)
@@ -104,6 +103,7 @@ def chat(args: argparse.Namespace) -> None:
     from paperkiln.infer.load import load_run
 
     model = load_run(args.model)
+    _tell(model.notes)
     session = ChatSession(
         model.decoder, model.tokenizer, _sampling(args), max_new_tokens=args.tokens
     )
@@ -118,6 +118,7 @@ def sample(args: argparse.Namespace) -> None:
     from paperkiln.infer.load import load_run
 
     model = load_run(args.model)
+    _tell(model.notes)
     if note := describe(model.tokenizer, args.prompt, 0):
         print(f"({note})", file=sys.stderr)
     pieces = generate(
@@ -149,8 +150,11 @@ def evaluate(args: argparse.Namespace) -> None:
     from paperkiln.lab.score import score_as_text, score_probe, score_text
 
     if args.probe:
-        return _print(args, score_probe(args.model), score_as_text)
-    return _print(args, score_text(args.model, args.text, args.device), score_as_text)
+        score = score_probe(args.model)
+    else:
+        score = score_text(args.model, args.text, args.device)
+    _tell(score["notes"])
+    return _print(args, score, score_as_text)
 
 
 def export(args: argparse.Namespace) -> None:
@@ -158,8 +162,7 @@ def export(args: argparse.Namespace) -> None:
     from paperkiln.formats.export import export_model
 
     report = export_model(Path(args.model), args.format, args.dtype, args.out)
-    for note in report["notes"]:
-        print(f"note: {note}", file=sys.stderr)
+    _tell(report["notes"])
     return _print(args, report, lambda r: r["path"])
 
 
@@ -256,6 +259,12 @@ def _sampling(args: argparse.Namespace) -> Any:
         temperature=args.temperature, top_k=args.top_k, top_p=args.top_p, min_p=args.min_p,
         repetition_penalty=args.repetition_penalty, seed=args.seed,
     )  # fmt: skip
+
+
+def _tell(notes: Sequence[str]) -> None:
+    """Show what a user should know beside the result."""
+    for note in notes:
+        print(f"note: {note}", file=sys.stderr)
 
 
 def _print(args: argparse.Namespace, values: Any, as_text: Any) -> None:

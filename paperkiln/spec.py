@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import re
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
@@ -17,19 +18,20 @@ from paperkiln.models.config import ModelConfig
 
 FORMAT_VERSION = 1  # of spec.json; raised when an older reader would misread a newer file
 _MAX_SPEC_BYTES = 1 << 20
+_MANY = 10**12  # steps: more than anyone takes, and a number that every reader can hold
 _SHOWN = 100  # characters of a wrong value that a message repeats
 
 Device = Literal["cpu", "cpu-fast", "torch-cpu", "cuda", "mps"]
 GgufType = Literal["f32", "f16", "q8_0"]
 
 
-def _without_nul(path: str) -> str:
-    if "\0" in path:
-        raise ValueError("no path holds the character NUL")
+def _check_path(path: str | None) -> str | None:
+    if re.search("[\0\ud800-\udfff]", path or ""):
+        raise ValueError("a path is UTF-8 text without the character NUL")
     return path
 
 
-PathText = Annotated[str, AfterValidator(_without_nul)]
+_IS_PATH = AfterValidator(_check_path)
 
 
 class _Section(BaseModel):
@@ -41,12 +43,12 @@ class _Section(BaseModel):
 class DataSpec(_Section):
     """What is read, how it becomes tokens, and what is held out."""
 
-    corpus: PathText = Field(
+    corpus: Annotated[str, _IS_PATH] = Field(
         "tinychat",
         min_length=1,
         description="A text file, a folder of .txt files, or 'tinychat' (generated).",
     )
-    validation: PathText | None = Field(
+    validation: Annotated[str | None, _IS_PATH] = Field(
         None,
         min_length=1,
         description="A text file or folder to validate on; otherwise val_fraction is split.",
@@ -70,7 +72,10 @@ class EarlyStopping(_Section):
     """When to stop before the last step."""
 
     patience: int = Field(
-        0, ge=0, description="Stop after this many evaluations without improvement; 0 never stops."
+        0,
+        ge=0,
+        le=_MANY,
+        description="Stop after this many evaluations without improvement; 0 never stops.",
     )
     min_delta: float = Field(
         0.0, ge=0, description="Nats by which the validation loss must fall to be an improvement."
@@ -80,7 +85,7 @@ class EarlyStopping(_Section):
 class TrainSpec(_Section):
     """How the model is trained."""
 
-    steps: int = Field(500, ge=1, description="Optimiser updates.")
+    steps: int = Field(500, ge=1, le=_MANY, description="Optimiser updates.")
     batch: int = Field(16, ge=1, le=65536, description="Sequences in a micro-batch.")
     accum: int = Field(1, ge=1, le=65536, description="Micro-batches summed into one update.")
     seed: int = Field(7, ge=0, lt=2**63, description="Of initial weights, batches and dropout.")
@@ -111,17 +116,21 @@ class TrainSpec(_Section):
     schedule: Literal["constant", "cosine", "step"] = Field(
         "cosine", description="Of the learning rate, after a linear warm-up."
     )
-    warmup_steps: int = Field(50, ge=0, description="Steps from 0 to the peak learning rate.")
+    warmup_steps: int = Field(
+        50, ge=0, le=_MANY, description="Steps from 0 to the peak learning rate."
+    )
     min_lr_ratio: float = Field(
         0.1, ge=0, le=1, description="cosine: the last learning rate, as a part of the peak."
     )
-    step_every: int = Field(1000, ge=1, description="step: steps between two drops.")
+    step_every: int = Field(1000, ge=1, le=_MANY, description="step: steps between two drops.")
     step_gamma: float = Field(0.1, gt=0, le=1, description="step: factor of each drop.")
     clip: float = Field(1.0, ge=0, description="Largest global gradient norm; 0 does not clip.")
-    eval_every: int = Field(100, ge=1, description="Steps between evaluations (whole split).")
-    checkpoint_every: int = Field(100, ge=1, description="Steps between checkpoints.")
+    eval_every: int = Field(
+        100, ge=1, le=_MANY, description="Steps between evaluations (whole split)."
+    )
+    checkpoint_every: int = Field(100, ge=1, le=_MANY, description="Steps between checkpoints.")
     gradmap_every: int = Field(
-        10, ge=0, description="Steps between per-module gradient norms; 0 writes none."
+        10, ge=0, le=_MANY, description="Steps between per-module gradient norms; 0 writes none."
     )
     checkpoint_activations: bool = Field(
         False, description="Recompute each block going back: less memory, about a third slower."
@@ -146,7 +155,9 @@ class RunSpec(_Section):
         "run", pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$",
         description="Letters, digits, dot, dash and underscore.",
     )  # fmt: skip
-    out_dir: PathText | None = Field(None, description="Run folder; runs/NAME when unset.")
+    out_dir: Annotated[str | None, _IS_PATH] = Field(
+        None, description="Run folder; runs/NAME when unset."
+    )
     arch: ModelConfig = Field(ModelConfig(), description="The model.")
     data: DataSpec = Field(DataSpec(), description="The text.")
     train: TrainSpec = Field(TrainSpec(), description="The training.")
@@ -221,7 +232,7 @@ def explain(error: ValidationError, model: type[BaseModel]) -> str:
 
 def _explain(error: Any, model: type[BaseModel]) -> str:
     location = [str(part) for part in error["loc"]]
-    path = ".".join(location) or "its values"
+    path = ".".join(location)
     if error["type"] == "extra_forbidden":
         known = list(_fields_at(location[:-1], model))
         near = difflib.get_close_matches(location[-1], known, n=1)
@@ -231,7 +242,7 @@ def _explain(error: Any, model: type[BaseModel]) -> str:
         return f"version {error['input']}, but this paperkiln reads {FORMAT_VERSION}; update it"
     message = error["msg"].removeprefix("Value error, ")
     if isinstance(error["input"], dict):
-        return f"{path}: {message}"
+        return f"{path}: {message}" if path else message
     shown = json.dumps(error["input"], default=str)
     shown = shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}…"
     near = []

@@ -25,6 +25,8 @@ TINY: dict[str, Any] = {
     "train": {
         "steps": 20, "batch": 4, "eval_every": 5, "checkpoint_every": 5, "warmup_steps": 2,
         "gradmap_every": 5,
+        # make test runs the tests of training a second time on torch-cpu.
+        "device": os.environ.get("PAPERKILN_TEST_DEVICE", "cpu"),
     },
 }  # fmt: skip
 

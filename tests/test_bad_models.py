@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import shutil
@@ -14,7 +15,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from paperkiln.formats.safetensors_io import save_tensors
+from paperkiln.formats.hf import export_hf
+from paperkiln.formats.safetensors_io import load_tensors, save_tensors
+from paperkiln.infer.load import load_run
 
 Cli = Callable[..., tuple[int, str, str]]
 Refused = Callable[..., str]
@@ -191,6 +194,114 @@ def test_exports_that_would_do_harm(refused: Refused, cli: Cli, copy: Path) -> N
     assert "choose a new or empty folder" in line
     (copy / "other" / "mine").unlink()
     assert snapshot(copy) == before
+
+
+@pytest.fixture
+def hf_folder(tiny_run: Path, tmp_path: Path) -> Path:
+    """A Hugging Face folder, as a user may have downloaded one."""
+    model = load_run(tiny_run)
+    export_hf(tmp_path / "theirs", model.config, model.params, model.tokenizer)
+    return tmp_path / "theirs"
+
+
+def shard(folder: Path) -> None:
+    """Cut a folder's weights in two files and an index."""
+    tensors = load_tensors(folder / "model.safetensors").tensors
+    where = {name: f"model-{i % 2}.safetensors" for i, name in enumerate(tensors)}
+    for file in set(where.values()):
+        save_tensors(folder / file, {n: tensors[n] for n, f in where.items() if f == file})
+    index = {"metadata": {}, "weight_map": where}
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+    (folder / "model.safetensors").unlink()
+
+
+@pytest.mark.parametrize("sharded", [False, True])
+def test_a_default_target_never_replaces_what_it_did_not_write(
+    refused: Refused, cli: Cli, hf_folder: Path, sharded: bool
+) -> None:
+    if sharded:
+        shard(hf_folder)
+    (hf_folder / "model.gguf").write_text("theirs")
+    (hf_folder / "hf").mkdir()
+    (hf_folder / "hf" / "config.json").write_text("theirs")
+    before = snapshot(hf_folder)
+    for form in ("safetensors", "gguf", "hf"):
+        assert "--out" in refused("export", hf_folder, "--format", form)
+    named = ["--out", hf_folder / "model.safetensors"]
+    assert "the model itself" in refused("export", hf_folder, "--format", "safetensors", *named)
+    assert snapshot(hf_folder) == before
+    assert cli("export", hf_folder, "--format", "gguf", "--dtype", "f16")[0] == 0, "a new file"
+    assert "there already" in refused("export", hf_folder, "--format", "gguf", "--dtype", "f16")
+
+
+def test_a_run_s_own_artefacts_are_kept_and_its_exports_renewed(
+    refused: Refused, cli: Cli, copy: Path
+) -> None:
+    before = snapshot(copy)
+    assert "--out" in refused("export", copy, "--format", "gguf")
+    assert "--out" in refused("export", copy, "--format", "safetensors")
+    assert snapshot(copy) == before
+    for _ in range(2):
+        assert cli("export", copy, "--format", "gguf", "--dtype", "q8_0")[0] == 0
+        assert cli("export", copy, "--format", "hf")[0] == 0
+
+
+def test_info_on_shards_and_on_folders_that_are_no_run(
+    refused: Refused, cli: Cli, hf_folder: Path, tmp_path: Path
+) -> None:
+    whole = json.loads(cli("info", hf_folder, "--json")[1])
+    shard(hf_folder)
+    code, out, err = cli("info", hf_folder, "--json")
+    assert (code, err) == (0, "")
+    described = json.loads(out)
+    assert described["format"] == "safetensors in 2 shards"
+    assert described["parameters"] == whole["parameters"] == 8032
+    by_name = lambda d: sorted(d["tensors"], key=lambda t: t["name"])  # noqa: E731
+    assert by_name(described) == by_name(whole)
+    assert "8,032 parameters in 11 tensors" in cli("info", hf_folder)[1]
+    (hf_folder / "model-1.safetensors").unlink()
+    assert "model-1.safetensors" in refused("info", hf_folder)
+    (tmp_path / "empty").mkdir()
+    line = refused("info", tmp_path / "empty")
+    assert "--resume" not in line
+    (tmp_path / "empty" / "spec.json").write_text("{}")
+    assert "--resume" in refused("info", tmp_path / "empty")
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["[]", "{", "{}", "\xff", "[" * 100_000, '{"spec": {}, "metrics": {}, "corpus": []}',
+     '{"spec": {}, "metrics": {}, "corpus": {}}', '{"seed": ' + "9" * 5000 + "}"],
+)  # fmt: skip
+def test_a_record_that_is_none(refused: Refused, copy: Path, content: str) -> None:
+    (copy / "record.json").write_text(content, encoding="latin-1")
+    for verb in ("info", "evaluate"):
+        line = refused(verb, copy)
+        assert "record.json: " in line
+        assert "move it away" in line
+    (copy / "record.json").unlink()
+
+
+def test_what_was_converted_on_the_way_is_told(
+    cli: Cli, hf_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    weights = hf_folder / "model.safetensors"
+    tensors = load_tensors(weights).tensors
+    save_tensors(weights, {name: a.astype(np.float16) for name, a in tensors.items()})
+    (tmp_path / "t.txt").write_text("Hello there!")
+    monkeypatch.setattr(sys, "stdin", io.StringIO("/quit\n" * 9))
+    said = "note: 11 float16 tensors were widened to float32"
+    for words in (
+        ["sample", hf_folder, "--tokens", 2], ["sample", hf_folder, "--tokens", 2, "--json"],
+        ["chat", hf_folder], ["evaluate", hf_folder, "--text", tmp_path / "t.txt"],
+        ["evaluate", hf_folder, "--probe", "--json"],
+        ["export", hf_folder, "--format", "gguf", "--json"],
+    ):  # fmt: skip
+        code, out, err = cli(*words)
+        assert code == 0, err
+        assert err.splitlines().count(said) == 1, words
+        if words[0] in ("evaluate", "export") and "--json" in words:
+            assert json.loads(out)["notes"] == [said.removeprefix("note: ")]
 
 
 # --- prompts and pipes ------------------------------------------------------------------------

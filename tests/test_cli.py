@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import io
 import json
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -352,8 +353,17 @@ def test_chat(cli: Cli, tiny_run: Path, monkeypatch: pytest.MonkeyPatch) -> None
     assert cli("chat", tiny_run / "model.gguf", "--tokens", 5)[0] == 0, "Ctrl-D leaves"
 
 
-def test_a_model_without_chat_tokens_is_told_apart(tiny_run: Path) -> None:
-    assert load_run(tiny_run).tokenizer.specials.keys() >= {"<|user|>", "<|assistant|>"}
+def test_a_model_without_chat_tokens_is_told_apart(
+    cli: Cli, tiny_run: Path, tmp_path: Path
+) -> None:
+    folder = shutil.copytree(tiny_run, tmp_path / "r")
+    tokenizer = json.loads((folder / "tokenizer.json").read_text(encoding="utf-8"))
+    tokenizer["added_tokens"] = tokenizer["added_tokens"][:1]  # the end of text
+    (folder / "tokenizer.json").write_text(json.dumps(tokenizer), encoding="utf-8")
+    code, _, err = cli("chat", folder)
+    assert code == 2
+    assert "no <|user|> token: it cannot chat, only sample" in err
+    assert cli("sample", folder, "--tokens", 3)[0] == 0
 
 
 def test_demo(cli: Cli, tiny: Callable[..., dict[str, Any]], tmp_path: Path) -> None:

@@ -101,6 +101,25 @@ def test_a_wrong_line_before_the_last_is_named(tmp_path: Path, line: str) -> Non
         list(read_events(path))
 
 
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ('{"event": "resume", "step": "two"}', 'resume.step = "two": Input should be a valid int'),
+        ('{"event": "eval", "step": -1, "val_loss": 1.0}', "eval.step = -1"),
+        ('{"event": "eval", "step": -1, "val_loss": 1.0}', "eval.bits_per_byte: Field required"),
+        ('{"event": ["step"]}', 'event is ["step"], no name'),
+        ('{"event": "resume", "step": ' + "9" * 5000 + "}", "a JSON object on one line"),
+        ("[" * 100_000, "a JSON object on one line"),
+    ],
+)
+def test_what_is_wrong_in_a_line_is_named(tmp_path: Path, line: str, said: str) -> None:
+    path = write(tmp_path / "events.jsonl", START, line + "\n", DONE)
+    with pytest.raises(PaperkilnError) as error:
+        list(read_events(path))
+    assert said in str(error.value)
+    assert "\n" not in str(error.value)
+
+
 def test_bytes_that_are_no_text_are_named(tmp_path: Path) -> None:
     (tmp_path / "e").write_bytes(b'{"event": "\xff"}\n{}\n')
     with pytest.raises(PaperkilnError, match=":1: not an event"):

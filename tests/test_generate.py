@@ -304,6 +304,17 @@ def say(text, stop=(), **options):
 
 
 class TestStream:
+    @pytest.mark.parametrize("end", [300, 260])
+    def test_ends_at_every_end_of_the_tokenizer(self, end):
+        bytes_of = BYTES.tokens
+        more = [f"<|{i}|>" for i in range(len(bytes_of), 301)]
+        specials = BYTES.specials | {name: i for i, name in enumerate(more, len(bytes_of))}
+        tokenizer = Tokenizer("byte", bytes_of + more, (), specials, ends=[300, 260])
+        hello = tokenizer.encode("hello")
+        script = Script([*hello, end, *hello], vocab_size=301)
+        result = complete(script, tokenizer, "x", sampling=GREEDY, max_new_tokens=9)
+        assert (result.text, result.stop_reason) == ("hello", "eos")
+
     def test_ends_at_end_of_text(self):
         pieces, result = say("hello")
         assert pieces == list("hello")

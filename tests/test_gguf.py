@@ -226,14 +226,48 @@ def test_a_foreign_tokenizer_is_not_guessed(bpe: Tokenizer, tmp_path: Path) -> N
     assert load_gguf(path)[2] is None
 
 
-def test_equal_input_gives_equal_bytes_and_extra_metadata(bpe: Tokenizer, tmp_path: Path) -> None:
+def test_a_text_ends_where_the_file_says(bpe: Tokenizer, tmp_path: Path) -> None:
+    config, params = build(LLAMA, bpe)
+    other = Tokenizer("bpe", bpe.tokens, bpe.merges, bpe.specials, ends=[300, 2])
+    write_gguf(tmp_path / "m.gguf", config, params, other)
+    found = load_gguf(tmp_path / "m.gguf")[2]
+    assert (found.eos_id, found.end_ids) == (300, (300,))
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [  # in float32 each is 1, which no model can have
+        ({"dropout": 1 - 1e-9, "attention": "swa"}, "dropout = 1.0: Input should be less than 1"),
+        ({"rope_theta": 1 + 1e-9}, "rope_theta = 1.0: Input should be greater than 1"),
+    ],
+)
+def test_a_file_that_we_would_refuse_is_not_written(
+    fields: dict[str, Any], said: str, bpe: Tokenizer, tmp_path: Path
+) -> None:
+    config, params = build(LLAMA | fields, bpe)
+    with pytest.raises(PaperkilnError, match=said) as caught:
+        write_gguf(tmp_path / "m.gguf", config, params, bpe)
+    assert str(caught.value).startswith(f"{tmp_path / 'm.gguf'}: GGUF cannot hold this model")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("change", [{"context_length": 77}, {"norm_eps": 1e-3}, {"bias": True}])
+def test_a_file_that_would_be_read_as_another_model_is_not_written(
+    change: dict[str, Any], bpe: Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config, params = build(LLAMA, bpe)
+    other = config.model_copy(update=change)
+    monkeypatch.setattr("paperkiln.formats.gguf_writer.from_metadata", lambda *_: other)
+    with pytest.raises(PaperkilnError, match=r"cannot hold this model .*would be read"):
+        write_gguf(tmp_path / "m.gguf", config, params, bpe)
+    assert not list(tmp_path.iterdir())
+
+
+def test_equal_input_gives_equal_bytes(bpe: Tokenizer, tmp_path: Path) -> None:
     config, params = build(LLAMA, bpe)
     for name in ("a", "b"):
-        write_gguf(
-            tmp_path / name, config, params, bpe, dtype="q8_0", extra={"general.license": "mit"}
-        )
+        write_gguf(tmp_path / name, config, params, bpe, dtype="q8_0")
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
-    assert read_header(tmp_path / "a").metadata["general.license"] == "mit"
     assert sorted(p.name for p in tmp_path.iterdir()) == ["a", "b"]
 
 
@@ -273,8 +307,9 @@ LLAMA_KEYS: dict[str, Any] = {
         ({"llama.block_count": None}, "llama.block_count is missing"),
         ({"llama.rope.scaling.type": "yarn"}, "yarn"),
         ({"llama.rope.dimension_count": 2}, "partial"),
-        ({"llama.attention.head_count": [2, 2]}, "describes no decoder"),
-        ({"llama.attention.head_count": 0}, "describes no decoder"),
+        ({"llama.attention.head_count": [2, 2]}, r"attention.head_count is \[2, 2\]"),
+        ({"llama.attention.head_count": 0}, "llama.attention.head_count is 0, not a number of"),
+        ({"llama.block_count": 5000}, "n_layers = 5000: Input should be less"),
         ({"llama.embedding_length": 7}, "describes no decoder|are missing"),
         ({"llama.attention.layer_norm_rms_epsilon": 1e300}, "describes no decoder"),
         ({"llama.block_count": 900}, "are missing: blk.0.attn_norm.weight"),
@@ -282,7 +317,7 @@ LLAMA_KEYS: dict[str, Any] = {
         ({"general.architecture": "paperkiln"}, "vocab_size is missing"),
         (
             {"general.architecture": "paperkiln", "paperkiln.vocab_size": 9, "paperkiln.moe": 1},
-            "Extra inputs",
+            "moe: unknown name",
         ),
     ],
 )

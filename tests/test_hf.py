@@ -290,9 +290,16 @@ def test_bfloat16_and_float16_load_with_a_note(tmp_path: Path) -> None:
         ({"attention_bias": True}, "attention_bias is True, with mlp_bias False"),
         ({"hidden_act": "mish"}, "mish"),
         ({"quantization_config": {"bits": 4}}, "quantization_config"),
-        ({"hidden_size": None}, "no model can have this"),
-        ({"num_attention_heads": 0}, "no model can have this"),
-        ({"vocab_size": "many"}, "no model can have this"),
+        ({"hidden_size": None}, "no model can have this .hidden_size is None"),
+        ({"num_attention_heads": 0}, "num_attention_heads is 0, not a number from 1"),
+        ({"hidden_size": 10**4299}, "hidden_size is 1000"),
+        ({"num_hidden_layers": -3}, "num_hidden_layers is -3"),
+        ({"vocab_size": "many"}, "vocab_size is 'many'"),
+        ({"rms_norm_eps": -1}, "norm_eps = -1: Input should be greater"),
+        ({"hidden_act": ["silu"]}, "the activation is .'silu'."),
+        ({"model_type": ["llama"]}, "model_type .'llama'. is not supported"),
+        ({"rope_parameters": None, "rope_scaling": "linear"}, "rope_scaling is 'linear', not an"),
+        ({"rope_parameters": [1]}, "rope_parameters is .1., not an object"),
         ({"num_hidden_layers": 3}, "9 tensors are missing"),
         ({"num_hidden_layers": 1}, "9 are unexpected"),
         ({"vocab_size": 301}, "shape"),
@@ -361,3 +368,32 @@ def test_a_tokenizer_of_another_model_is_refused(bpe: Tokenizer, tmp_path: Path)
     bpe.save(tmp_path / "tokenizer.json")
     with pytest.raises(PaperkilnError, match="tokens and the model 280 rows"):
         load_hf(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("ours", "generation", "ends"),
+    [
+        ({"eos_token_id": 2}, None, (2,)),
+        ({"eos_token_id": [299, 5]}, None, (299, 5)),
+        ({"eos_token_id": 2}, {"eos_token_id": [1, 299, 1, 300]}, (1, 299)),
+        ({"eos_token_id": 2}, {"do_sample": True}, (2,)),
+        ({"eos_token_id": None}, None, (0,)),  # by its usual name
+        ({"eos_token_id": 50256}, None, (0,)),  # transformers' default, for a small vocabulary
+    ],
+)
+def test_a_text_ends_where_the_files_say(
+    ours: dict[str, Any], generation: Any, ends: tuple[int, ...], bpe: Tokenizer, tmp_path: Path
+) -> None:
+    config, params = build(HF_SHAPED["llama"], bpe.vocab_size)
+    export_hf(tmp_path / "m", config, params, bpe)
+    path = tmp_path / "m" / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | ours))
+    path = tmp_path / "m" / "generation_config.json"
+    path.unlink()
+    if generation is not None:
+        path.write_text(json.dumps(generation))
+    loaded = load_hf(tmp_path / "m")
+    assert loaded.tokenizer.end_ids == ends
+    assert loaded.tokenizer.eos_id == ends[0]
+    export_hf(tmp_path / "again", config, params, loaded.tokenizer)
+    assert load_hf(tmp_path / "again").tokenizer.end_ids == ends

@@ -104,6 +104,7 @@ def entry(start: int, end: int, **other: object) -> dict[str, object]:
         (struct.pack("<Q", 1 << 62) + b"{}", "claims"),
         (blob(b"\xff\xfe{}"), "not JSON"),
         (blob(b"[" * 100_000), "not JSON"),
+        (blob(b'{"x": ' + b"9" * 5000 + b"}"), "not JSON"),
         (blob([1, 2]), "not a table"),
         (blob({"__metadata__": 3}), "not a table"),
         (blob({"x": 3}), "malformed"),

@@ -89,6 +89,12 @@ REFUSED = [  # values, every part that the one line must hold
     ({"name": ""}, ['name = ""']),
     ({"data": {"corpus": ""}}, ['data.corpus = ""', "at least 1 character"]),
     ({"data": {"validation": ""}}, ['data.validation = ""', "at least 1 character"]),
+    ({"data": {"corpus": "a\0b"}}, [r'data.corpus = "a\u0000b"', "NUL"]),
+    ({"data": {"validation": "\0"}}, ["data.validation", "NUL"]),
+    ({"out_dir": "a\0b"}, ["out_dir", "NUL"]),
+    ({"out_dir": "\ud800"}, ["out_dir", "UTF-8"]),
+    ({"train": {"steps": 10**4000}}, ["train.steps = 1000", "…"]),
+    ({"train": {"lr": 10**4000}}, ["train.lr = 1000"]),
     ({"version": 2}, ["version 2", "reads 1", "update"]),
     ({"train": {"lr": -1, "stps": 1}}, ["train.lr = -1", "train.stps", "; "]),
 ]
@@ -131,6 +137,10 @@ def test_overrides_are_json_or_else_text() -> None:
         ("train=5", "train = 5"),
         ("train.=5", "unknown name"),
         ("train.lr=abc", 'train.lr = "abc"'),
+        ("train.steps=" + "9" * 5000, "--set train.steps: Exceeds the limit"),
+        ("name=" + "[" * 100_000, "--set name: maximum recursion depth"),
+        ("name=" + "[" * 500 + "]" * 500, "name = [[["),
+        (r'data.corpus="\u0000"', "NUL"),
     ],
 )
 def test_a_wrong_override_is_refused(tmp_path: Path, override: str, part: str) -> None:
@@ -150,10 +160,11 @@ def test_a_wrong_override_is_refused(tmp_path: Path, override: str, part: str) -
         (b"[1]", "a spec is a JSON object, not list"),
         (b"\xff\xfe{}", "cannot be read as a spec"),
         (b"[" * 100_000, "cannot be read as a spec"),
+        (b'{"train": {"steps": ' + b"9" * 5000 + b"}}", "cannot be read as a spec"),
         (b"{}" + b" " * (1 << 20), "1,048,578 bytes is no run spec"),
         (None, "no such spec file"),
     ],
-    ids=["comma", "empty", "list", "utf-16", "deep", "large", "missing"],
+    ids=["comma", "empty", "list", "utf-16", "deep", "digits", "large", "missing"],
 )
 def test_a_file_that_is_no_spec(tmp_path: Path, data: bytes | None, part: str) -> None:
     path = tmp_path / "s.json"

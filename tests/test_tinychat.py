@@ -49,7 +49,7 @@ def plain(text: str) -> str:
 def test_corpus_is_the_same_everywhere(tmp_path: Path) -> None:
     # Changing a phrase changes this sum: put the new one here, and retrain what depends on it.
     counts = tinychat.write_corpus(tmp_path / "c.txt", 500, seed=0)
-    assert counts["sha256"] == "535062cbdb44705ef357fffeca4477097f48baa3fbd83ca20a3d50c90c7c7d7a"
+    assert counts["sha256"] == "d38efd9036c17b824dfcc600adee31ea857b407d296610c1842bba70c9bd3882"
 
 
 def test_a_dialogue_depends_on_seed_and_index_alone(dialogues: list[tinychat.Dialogue]) -> None:
@@ -89,11 +89,13 @@ def test_users_also_type_in_lower_case_without_punctuation(
     assert 0.15 < typed / len(asks) < 0.3
 
 
-def test_render_is_the_chat_template() -> None:
-    chat = [("user", "Hi!"), ("assistant", "Hello."), ("user", "Bye"), ("assistant", "Bye!")]
-    assert tinychat.render(chat) == (
-        "<|user|>Hi!<|assistant|>Hello.<|endoftext|><|user|>Bye<|assistant|>Bye!<|endoftext|>"
-    )
+def test_the_corpus_is_dialogues_in_the_chat_template_a_line_each() -> None:
+    lines = tinychat.corpus_text(3, seed=7).splitlines(keepends=True)
+    for line, dialogue in zip(lines, tinychat.generate(3, seed=7), strict=True):
+        turns = [
+            f"<|{role}|>{text}" + "<|endoftext|>" * (role == "assistant") for role, text in dialogue
+        ]
+        assert line == "".join(turns) + "\n"
 
 
 @pytest.mark.parametrize(
@@ -278,7 +280,9 @@ def test_write_corpus_holds_what_generate_yields(tmp_path: Path) -> None:
     counts = tinychat.write_corpus(path, 200, seed=3)
     data = path.read_bytes()
     dialogues = list(tinychat.generate(200, seed=3))
-    assert data.decode().split("\n") == [tinychat.render(d) for d in dialogues]
+    assert data.decode() == tinychat.corpus_text(200, seed=3)
+    words = {w for d in dialogues for _, text in d for w in tinychat.words_of(text)}
+    assert counts["distinct_words"] == len(words)
     assert counts["dialogues"] == 200
     assert counts["exchanges"] == sum(len(d) for d in dialogues) / 2 == data.count(b"<|user|>")
     assert counts["bytes"] == len(data)
@@ -290,9 +294,9 @@ def test_write_corpus_refuses_what_it_cannot_do(tmp_path: Path) -> None:
     with pytest.raises(PaperkilnError, match="at least one dialogue, not 0"):
         tinychat.write_corpus(tmp_path / "c.txt", 0, seed=0)
     (tmp_path / "file").write_text("")
-    with pytest.raises(PaperkilnError, match="cannot write the corpus to"):
+    with pytest.raises(PaperkilnError, match="could not be written"):
         tinychat.write_corpus(tmp_path / "file" / "c.txt", 1, seed=0)
     (tmp_path / "folder").mkdir()
-    with pytest.raises(PaperkilnError, match="choose another path"):
+    with pytest.raises(PaperkilnError, match="choose another place"):
         tinychat.write_corpus(tmp_path / "folder", 1, seed=0)
     assert sorted(p.name for p in tmp_path.iterdir()) == ["file", "folder"]

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 import paperkiln.train.tokenizers as module
 from paperkiln.errors import PaperkilnError
+from paperkiln.formats.hf import hf_files
 from paperkiln.infer.chat_template import encode_chat, render_chat
 from paperkiln.train.pretokenize import blocks, byte_alphabet, gpt2_pieces, word_pieces
 from paperkiln.train.tokenizers import (
@@ -28,7 +29,6 @@ from paperkiln.train.tokenizers import (
     USER,
     Tokenizer,
     byte_tokenizer,
-    hf_files,
     train_bpe,
     train_word,
 )
@@ -444,5 +444,5 @@ def test_unreadable_and_unwritable_paths(bpe: Tokenizer, tmp_path: Path) -> None
         Tokenizer.load(tmp_path / "absent")
     with pytest.raises(PaperkilnError, match="cannot read"):
         Tokenizer.load(tmp_path)
-    with pytest.raises(PaperkilnError, match="cannot write"):
-        bpe.save(tmp_path / "no" / "folder.json")
+    with pytest.raises(PaperkilnError, match="could not be written"):
+        bpe.save(tmp_path)

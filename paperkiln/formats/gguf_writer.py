@@ -1,12 +1,13 @@
 """Write GGUF through the `gguf` package: f32, f16 or q8_0, with the tokenizer inside.
 
 The file is written aside, opened again with our own reader and compared byte by byte before it
-takes its name: a reported success is a file that opens.
+takes its name, its configuration too: a reported success is a file that opens.
 """
 
 from __future__ import annotations
 
 import os
+import struct
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -17,14 +18,16 @@ from paperkiln.errors import PaperkilnError
 from paperkiln.formats.atomic import new_file
 from paperkiln.formats.gguf_io import (
     LAYOUTS,
+    Architecture,
     architecture_of,
+    from_metadata,
     to_metadata,
     why_not_llama_cpp,
 )  # fmt: skip
 from paperkiln.formats.gguf_reader import open_buffer, read_header
 from paperkiln.formats.gguf_tokenizer import tokenizer_metadata
 from paperkiln.formats.layout import to_layout
-from paperkiln.models.config import ModelConfig
+from paperkiln.models.config import ModelConfig, parameter_shapes
 
 if TYPE_CHECKING:
     from paperkiln.train.tokenizers import Tokenizer
@@ -82,7 +85,11 @@ def write_gguf(
         encoded[tensor_name] = (kind, _encode(array, kind))
 
     with new_file(path) as aside:
-        _write(aside, architecture, metadata, encoded)
+        try:
+            _write(aside, architecture, metadata, encoded)
+            _check_config(aside, config, architecture)
+        except (struct.error, OverflowError, PaperkilnError) as error:
+            raise PaperkilnError(f"{path}: GGUF cannot hold this model ({error})") from error
         _check(aside, metadata, encoded)
         n_bytes = aside.stat().st_size
     return GgufReport(Path(path), architecture, dtype, len(encoded), n_bytes, notes)
@@ -140,6 +147,22 @@ def _write(
         writer.write_tensors_to_file()
     finally:
         writer.close()
+
+
+def _check_config(path: Path, config: ModelConfig, architecture: Architecture) -> None:
+    """Raise PaperkilnError unless the file describes the model, as far as its keys say."""
+    rebuilt = from_metadata(read_header(path), "the file")
+    meant, found = (_stored(to_metadata(c, architecture)) for c in (config, rebuilt))
+    for key, value in meant.items():
+        if found.get(key) != value:
+            raise PaperkilnError(f"{key} {value} would be read as {found.get(key)}")
+    if parameter_shapes(rebuilt) != parameter_shapes(config):
+        raise PaperkilnError("its parameters would be read with other names or shapes")
+
+
+def _stored(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """Return values as the file holds them: floats in float32."""
+    return {k: float(np.float32(v)) if isinstance(v, float) else v for k, v in metadata.items()}
 
 
 def _check(

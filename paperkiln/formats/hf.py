@@ -189,9 +189,9 @@ def load_hf(folder: str | os.PathLike[str]) -> HfModel:
     narrow = sum(array.dtype == np.float16 for array in tensors.values())
     if narrow:
         notes.append(f"{narrow} float16 tensors were widened to float32")
-    tokenizer = None
+    tokenizer, ends = None, _end_ids(folder, hf)
     try:
-        tokenizer = Tokenizer.load(folder / "tokenizer.json", _end_ids(folder, hf))
+        tokenizer = Tokenizer.load(folder / "tokenizer.json", ends)
     except PaperkilnError as error:
         notes.append(f"loaded without its tokenizer: {error}")
     if tokenizer and tokenizer.vocab_size > config.vocab_size:

@@ -115,8 +115,8 @@ def _count(hf: Mapping[str, Any], key: str, where: str, default: int | None = No
         return default
     if key not in hf:
         raise PaperkilnError(f"{where}: {key!r} is missing; complete config.json")
-    if type(value) is not int or value < 1:
-        raise _impossible(where, f"{key} is {value!r:.40}, not a number of one or more")
+    if type(value) is not int or not 1 <= value < 1 << 31:
+        raise _impossible(where, f"{key} is {value!r:.40}, not a number from 1 to 2^31")
     return value
 
 

@@ -11,7 +11,9 @@ from typing import Any
 
 from paperkiln.errors import PaperkilnError
 from paperkiln.formats.gguf_reader import read_header
+from paperkiln.formats.hf import INDEX, WEIGHTS, read_json, weight_map
 from paperkiln.formats.safetensors_io import read_table
+from paperkiln.lab.records import read_record
 
 
 def describe(path: Path) -> dict[str, Any]:
@@ -33,22 +35,33 @@ def describe(path: Path) -> dict[str, Any]:
 
 
 def _describe_folder(folder: Path) -> dict[str, Any]:
-    for name in ("model.safetensors", "model.gguf"):
+    for name in (WEIGHTS, INDEX, "model.gguf"):
         if (folder / name).exists():
-            described = describe(folder / name)
+            described = _describe_shards(folder) if name == INDEX else describe(folder / name)
             break
     else:
-        raise PaperkilnError(
-            f"{folder}: holds no model.safetensors or model.gguf; an unfinished run goes on with "
-            "--resume"
-        )
-    for name in ("record.json", "config.json"):
-        if (folder / name).exists():
-            try:
-                described[name.removesuffix(".json")] = json.loads((folder / name).read_text())
-            except ValueError:
-                raise PaperkilnError(f"{folder / name}: not JSON") from None
+        a_run = (folder / "spec.json").exists()
+        mend = "an unfinished run goes on with --resume" if a_run else "give a model's folder"
+        raise PaperkilnError(f"{folder}: holds no {WEIGHTS} or model.gguf; {mend}")
+    if record := read_record(folder):
+        described["record"] = record
+    if (folder / "config.json").exists():
+        described["config"] = read_json(folder / "config.json")
     return described | {"path": str(folder), "files": sorted(os.listdir(folder))}
+
+
+def _describe_shards(folder: Path) -> dict[str, Any]:
+    """Return the description of all shards of a Hugging Face folder together."""
+    names = sorted(set(weight_map(folder).values()))
+    shards = [_describe_safetensors(folder / name) for name in names]
+    return {
+        "path": str(folder),
+        "format": f"safetensors in {len(names)} shards",
+        "bytes": sum(shard["bytes"] for shard in shards),
+        "parameters": sum(shard["parameters"] for shard in shards),
+        "tensors": [tensor for shard in shards for tensor in shard["tensors"]],
+        "metadata": shards[0]["metadata"] if shards else {},
+    }
 
 
 def _describe_gguf(path: Path) -> dict[str, Any]:

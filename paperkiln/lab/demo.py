@@ -14,7 +14,7 @@ from paperkiln.infer.decode import NumpyDecoder
 from paperkiln.infer.generate import generate
 from paperkiln.infer.load import load_run
 from paperkiln.infer.sampling import Sampling
-from paperkiln.lab.probe import answer, probe
+from paperkiln.lab.score import answer, probe
 from paperkiln.models.init import init_parameters
 from paperkiln.spec import RunSpec
 from paperkiln.train.display import Display

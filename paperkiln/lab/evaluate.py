@@ -1,4 +1,7 @@
-"""Evaluation: loss, perplexity and bits per byte of a whole split, every target scored once."""
+"""Evaluation: loss, perplexity and bits per byte of a whole split, every target scored once.
+
+The training loop scores its validation split with this; `lab/score.py` scores stored models.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,11 @@
-"""Scores of a stored model: on its validation split, on another text, or on the probe."""
+"""Scores of a stored model, the verb `evaluate`: its validation split, a text, or the probe.
+
+How tokens are scored is `lab/evaluate.py`, which the training loop shares.
+"""
 
 from __future__ import annotations
 
-import json
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -11,10 +14,18 @@ import numpy as np
 
 from paperkiln.engine.device import pick_engine
 from paperkiln.errors import PaperkilnError
+from paperkiln.infer.chat import ChatSession
+from paperkiln.infer.decode import NumpyDecoder
+from paperkiln.infer.generate import few_blas_threads
 from paperkiln.infer.load import LoadedModel, load_run
+from paperkiln.infer.sampling import GREEDY
 from paperkiln.lab.evaluate import evaluate, scored_bytes
+from paperkiln.lab.records import read_record
 from paperkiln.models.decoder import Decoder
 from paperkiln.spec import parse_spec
+from paperkiln.train.tinychat import PROBE, ProbeScore
+from paperkiln.train.tinychat import score as score_answers
+from paperkiln.train.tokenizers import Tokenizer
 
 
 def score_text(model_path: str, text_path: str | None, device: str = "cpu") -> dict[str, Any]:
@@ -37,7 +48,8 @@ def score_text(model_path: str, text_path: str | None, device: str = "cpu") -> d
     leaves = engine.leaves(engine.parameters(model.params))
     decoder = Decoder(model.config, leaves, engine.F)
     result = evaluate(decoder, engine, tokens, n_bytes)
-    return {"text": source, **asdict(result), "perplexity": result.perplexity}
+    scores = asdict(result) | {"perplexity": result.perplexity}
+    return {"text": source, **scores, "notes": model.notes}
 
 
 def _validation_split(model: LoadedModel, path: str) -> tuple[np.ndarray, int, str]:
@@ -46,22 +58,34 @@ def _validation_split(model: LoadedModel, path: str) -> tuple[np.ndarray, int, s
     if "data" not in model.spec:
         raise PaperkilnError(f"{path}: no run folder, so it has no validation split; give --text")
     prepared = prepare(parse_spec(model.spec, path), model.tokenizer)
-    record = Path(path) / "record.json"
-    if record.exists():
-        trained_on = json.loads(record.read_text(encoding="utf-8"))["corpus"]["sha256"]
-        if trained_on != prepared.tokens.corpus_sha256:
-            raise PaperkilnError(f"{path}: its corpus changed since; restore it or give --text")
+    record = read_record(Path(path))
+    if record and record["corpus"]["sha256"] != prepared.tokens.corpus_sha256:
+        raise PaperkilnError(f"{path}: its corpus changed since; restore it or give --text")
     return prepared.tokens.validation, prepared.tokens.validation_bytes, prepared.split
 
 
 def score_probe(model_path: str) -> dict[str, Any]:
     """Return the share of held-out TinyChat questions answered in kind."""
-    from paperkiln.lab.probe import probe
-    from paperkiln.train.tinychat import PROBE
-
     model = load_run(model_path)
     result = probe(model.decoder, model.tokenizer)
-    return {"questions": len(PROBE), **asdict(result)}
+    return {"questions": len(PROBE), **asdict(result), "notes": model.notes}
+
+
+def answer(
+    model: NumpyDecoder, tokenizer: Tokenizer, questions: Sequence[str], max_tokens: int = 40
+) -> list[str]:
+    """Return the greedy answer to each question, every one the start of a fresh chat."""
+    answers = []
+    with few_blas_threads(model):
+        for question in questions:
+            session = ChatSession(model, tokenizer, GREEDY, max_new_tokens=max_tokens)
+            answers.append("".join(session.reply(question)).strip())
+    return answers
+
+
+def probe(model: NumpyDecoder, tokenizer: Tokenizer) -> ProbeScore:
+    """Ask every held-out question and score the answers by kind."""
+    return score_answers(answer(model, tokenizer, [p.question for p in PROBE]))
 
 
 def score_as_text(score: dict[str, Any]) -> str:

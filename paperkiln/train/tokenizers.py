@@ -129,8 +129,8 @@ class Tokenizer:
     def from_json(cls, data: Any, ends: Sequence[int] = ()) -> Tokenizer:
         """Read the contents of a tokenizer.json: ours, or a byte-level BPE such as GPT-2's.
 
-        The file does not say which token ends a text; `ends` may. All added tokens become specials. Raises PaperkilnError naming what is missing in it or
-        what is not supported.
+        All added tokens become specials; which token ends a text the file does not say, `ends`
+        may. Raises PaperkilnError naming what is missing in it or what is not supported.
         """
         return cls(*read_layout(data), ends)
 
