@@ -7,8 +7,10 @@ stopped by Ctrl-C. What a program would read goes to standard output, the rest t
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
+import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -24,13 +26,24 @@ from paperkiln.errors import PaperkilnError
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
     _accept_any_character()
-    args = build_parser().parse_args(argv)
+    args, unknown = build_parser().parse_known_args(argv)
+    if unknown:  # argparse itself would show the usage of the whole program
+        args.parser.error(f"unrecognized arguments: {' '.join(unknown)}")
     try:
         code = args.verb(args) or 0
         sys.stdout.flush()
         return code
     except PaperkilnError as error:
         print(f"paperkiln: {error}", file=sys.stderr)
+        return 2
+    except ModuleNotFoundError as error:
+        if error.name and error.name.startswith("paperkiln"):
+            raise
+        print(
+            f"paperkiln: {error.name} is not installed for {sys.executable}; make demo installs "
+            "everything for .venv/bin/python, pip install -e . for another one",
+            file=sys.stderr,
+        )
         return 2
     except KeyboardInterrupt:
         print("paperkiln: stopped", file=sys.stderr)
@@ -70,15 +83,14 @@ def run(args: argparse.Namespace) -> int:
     from paperkiln.train.run import Interrupted, before_training, run
 
     _tell(before_training(spec))
+    if args.resume and not (spec.folder / "checkpoint.safetensors").exists():
+        _tell([f"{spec.folder} has no checkpoint to resume: starting from step 1"])
     try:
         with Display() as display:
             folder = run(spec, resume=args.resume, overwrite=args.overwrite, listen=display)
     except Interrupted as stopped:
-        print(
-            f"stopped after step {stopped.step:,}, saved; go on with: "
-            f"python -m paperkiln run {spec.folder} --resume",
-            file=sys.stderr,
-        )
+        command = [sys.executable, "-m", "paperkiln", "run", str(spec.folder), "--resume"]
+        print(f"{stopped}, saved; go on with: {shlex.join(command)}", file=sys.stderr)
         return 130
     print(folder)
     return 0
@@ -101,6 +113,9 @@ def chat(args: argparse.Namespace) -> None:
     """Talk to a model in the terminal."""
     from paperkiln.infer.chat import ChatSession, repl
     from paperkiln.infer.load import load_run
+
+    with contextlib.suppress(ImportError):  # not on Windows
+        import readline  # noqa: F401 (arrow keys and history in input())
 
     model = load_run(args.model)
     _tell(model.notes)
@@ -183,6 +198,8 @@ def figure(args: argparse.Namespace) -> None:
 
 def data_tinychat(args: argparse.Namespace) -> None:
     """Write the TinyChat corpus."""
+    if Path(args.out).exists() and not args.overwrite:
+        raise PaperkilnError(f"{args.out} exists; choose another --out, or --overwrite it")
     from paperkiln.train.tinychat import write_corpus
 
     _print_json(write_corpus(Path(args.out), args.dialogues, args.seed))
@@ -324,8 +341,9 @@ def build_parser() -> argparse.ArgumentParser:
         "evaluate runs/tinychat-quick --probe",
     )  # fmt: skip
     p.add_argument("model", help="a run folder, a Hugging Face folder or a GGUF file")
-    p.add_argument("--text", help="a text file; by default the run's own validation split")
-    p.add_argument("--probe", action="store_true", help="score the TinyChat questions instead")
+    what = p.add_mutually_exclusive_group()
+    what.add_argument("--text", help="a text file or folder; by default the run's validation split")
+    what.add_argument("--probe", action="store_true", help="score the TinyChat questions instead")
     p.add_argument("--device", default="cpu", help="where to compute (default: cpu)")
     _json(p)
 
@@ -350,6 +368,7 @@ def build_parser() -> argparse.ArgumentParser:
     nested = _group(verbs, "data", "make or prepare a corpus", "data tinychat --out tinychat.txt")
     p = _verb(nested, "tinychat", data_tinychat, "data tinychat --out tinychat.txt")
     p.add_argument("--out", default="tinychat.txt", help="file to write (default: %(default)s)")
+    p.add_argument("--overwrite", action="store_true", help="replace the file that is there")
     p.add_argument("--dialogues", type=int, default=20_000, help="how many (default: %(default)s)")
     p.add_argument("--seed", type=int, default=1, help="of the generator (default: %(default)s)")
     p = _verb(nested, "prepare", data_prepare, "data prepare specs/shakespeare.json")
@@ -381,7 +400,7 @@ def _verb(verbs: Any, name: str, function: Any, *examples: str) -> argparse.Argu
     help_text = function.__doc__.strip()
     short = help_text[0].lower() + help_text[1:].rstrip(".")
     parser = verbs.add_parser(name, help=short, description=help_text, **_examples(*examples))
-    parser.set_defaults(verb=function)
+    parser.set_defaults(verb=function, parser=parser)
     return parser
 
 
@@ -409,7 +428,7 @@ def _spec_options(parser: argparse.ArgumentParser) -> None:
         "--set", action="append", default=[], metavar="PATH=VALUE",
         help="override one field, as train.lr=1e-3 (repeatable)",
     )  # fmt: skip
-    parser.add_argument("--device", help="short for --set train.device=DEVICE")
+    parser.add_argument("--device", help="cpu, cpu-fast, torch-cpu, cuda or mps; sets train.device")
 
 
 def _model_options(parser: argparse.ArgumentParser) -> None:

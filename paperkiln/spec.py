@@ -28,7 +28,8 @@ GgufType = Literal["f32", "f16", "q8_0"]
 def _check_path(path: str | None) -> str | None:
     if re.search("[\0\ud800-\udfff]", path or ""):
         raise ValueError("a path is UTF-8 text without the character NUL")
-    return path
+    # The shell leaves the ~ of --set data.corpus=~/text alone.
+    return str(Path(path).expanduser()) if path and path.startswith("~") else path
 
 
 _IS_PATH = AfterValidator(_check_path)

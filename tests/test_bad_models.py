@@ -101,7 +101,7 @@ def test_missing_models(refused: Refused, tmp_path: Path) -> None:
 
 
 def test_a_run_that_has_not_finished(refused: Refused, copy: Path) -> None:
-    for name in ("model.safetensors", "model.gguf", "record.json"):
+    for name in ("model.safetensors", "model.gguf", "record.json", "best.safetensors"):
         (copy / name).unlink()
     for verb in READERS:
         name, *options = verb.split()

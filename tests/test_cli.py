@@ -395,3 +395,16 @@ def test_a_word_model_answers_what_it_never_saw_and_says_so(
     assert code == 0
     assert load_run(tmp_path / "r").config.vocab_size == 64
     assert max(json.loads(out)["ids"]) < load_run(tmp_path / "r").tokenizer.vocab_size < 20
+
+
+def test_a_run_that_goes_on_answers_with_its_best_weights_so_far(
+    cli: Cli, tiny_run: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(tiny_run, tmp_path / "r")
+    words = ("--prompt", "hi", "--tokens", 8, "--temperature", 0)
+    finished = cli("sample", tmp_path / "r", *words)
+    (tmp_path / "r" / "model.safetensors").unlink()
+    code, out, err = cli("sample", tmp_path / "r", *words)
+    assert (code, out) == (0, finished[1])
+    assert "note:" in err
+    assert "has not finished" in err

@@ -219,6 +219,11 @@ def test_how_often_to_save_may_change(half: dict[str, Any], tiny_run: Path) -> N
 def test_without_a_checkpoint_it_starts_over(half: dict[str, Any], tiny_run: Path) -> None:
     folder = Path(half["out_dir"])
     (folder / CHECKPOINT).unlink()
+    before = snapshot(folder)
+    with pytest.raises(PaperkilnError, match="holds a finished model but no checkpoint"):
+        run(parse_spec(half), resume=True)
+    assert snapshot(folder) == before
+    (folder / "model.safetensors").unlink()
     run(parse_spec(half), resume=True)
     events = list(read_events(folder / "events.jsonl"))
     assert sum(isinstance(e, Start) for e in events) == 1

@@ -49,7 +49,7 @@ def plain(text: str) -> str:
 def test_corpus_is_the_same_everywhere(tmp_path: Path) -> None:
     # Changing a phrase changes this sum: put the new one here, and retrain what depends on it.
     counts = tinychat.write_corpus(tmp_path / "c.txt", 500, seed=0)
-    assert counts["sha256"] == "d38efd9036c17b824dfcc600adee31ea857b407d296610c1842bba70c9bd3882"
+    assert counts["sha256"] == "09e5916249f99be4fa5666a18f9d7e63f2f3a94bdc2ab4d898bbfe4608872a14"
 
 
 def test_a_dialogue_depends_on_seed_and_index_alone(dialogues: list[tinychat.Dialogue]) -> None:
@@ -156,7 +156,7 @@ def test_sums_are_right() -> None:
                 expected = value[a] + value[b] * (1 if sign == "plus" else -1)
                 assert value[result] == expected
                 seen.add((a, sign, b))
-    assert len(seen) > 60
+    assert len(seen) >= 45  # of 25 sums and their 25 inverses
 
 
 # --- kinds and vocabulary ---------------------------------------------------------------------
@@ -297,6 +297,6 @@ def test_write_corpus_refuses_what_it_cannot_do(tmp_path: Path) -> None:
     with pytest.raises(PaperkilnError, match="could not be written"):
         tinychat.write_corpus(tmp_path / "file" / "c.txt", 1, seed=0)
     (tmp_path / "folder").mkdir()
-    with pytest.raises(PaperkilnError, match="choose another place"):
+    with pytest.raises(PaperkilnError, match="is a folder"):
         tinychat.write_corpus(tmp_path / "folder", 1, seed=0)
     assert sorted(p.name for p in tmp_path.iterdir()) == ["file", "folder"]

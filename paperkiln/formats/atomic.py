@@ -24,6 +24,8 @@ def new_file(path: str | os.PathLike[str]) -> Iterator[Path]:
     Raises PaperkilnError if the disk is full or the folder cannot be written.
     """
     path = Path(path)
+    if path.is_dir():
+        raise PaperkilnError(f"{path} is a folder; name a file in it")
     aside = path.with_name(f".{path.name}.{_writer()}.partial")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

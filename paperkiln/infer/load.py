@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from paperkiln.errors import PaperkilnError
 from paperkiln.infer.decode import NumpyDecoder
-from paperkiln.models.config import ModelConfig
+from paperkiln.models.config import ModelConfig, parameter_shapes
 from paperkiln.train.tokenizers import Tokenizer
 
 if TYPE_CHECKING:
@@ -81,16 +81,22 @@ def _load_run_folder(folder: Path) -> LoadedModel:
     from paperkiln.formats.safetensors_io import load_tensors
     from paperkiln.spec import read_spec
 
-    for name in ("tokenizer.json", "model.safetensors"):
-        if not (folder / name).exists():
+    weights, notes = folder / "model.safetensors", []
+    if not weights.exists() and (folder / "best.safetensors").exists():
+        weights = folder / "best.safetensors"
+        notes.append(f"{folder}: the run has not finished; these are its best weights so far")
+    for path in (folder / "tokenizer.json", weights):
+        if not path.exists():
             raise PaperkilnError(
-                f"{folder}: no {name}; the run has not finished: continue it with --resume"
+                f"{folder}: no {path.name}; the run has not finished: continue it with --resume"
             )
     spec = read_spec(folder / "spec.json")
     tokenizer = Tokenizer.load(folder / "tokenizer.json")
     if spec.arch.vocab_size is None:
         raise PaperkilnError(f"{folder / 'spec.json'}: arch.vocab_size is unset: not a run's spec")
-    weights = folder / "model.safetensors"
-    tensors, _, notes = load_tensors(weights)
-    params = params_from_tensors(spec.arch, tensors, str(weights))
-    return LoadedModel(spec.arch, params, tokenizer, spec.model_dump(), notes)
+    tensors, _, converted = load_tensors(weights)
+    if weights.name == "model.safetensors":  # which has the names of the world outside
+        tensors = params_from_tensors(spec.arch, tensors, str(weights))
+    elif {n: t.shape for n, t in tensors.items()} != parameter_shapes(spec.arch):
+        raise PaperkilnError(f"{weights}: its parameters are not those of the model; it is damaged")
+    return LoadedModel(spec.arch, tensors, tokenizer, spec.model_dump(), notes + converted)

@@ -78,7 +78,11 @@ def read_text(path: Path) -> str:
     try:
         data = path.read_bytes()
     except FileNotFoundError:
-        raise PaperkilnError(f"{path}: no such file or folder") from None
+        where = "" if path.is_absolute() else f" in {Path.cwd()}"
+        raise PaperkilnError(
+            f"{path}: no such file or folder{where}; name the text with data.corpus, as in "
+            "--set data.corpus=PATH"
+        ) from None
     except OSError as error:
         raise PaperkilnError(f"{path}: cannot be read ({error.strerror})") from None
     if not data.removeprefix(codecs.BOM_UTF8).strip():

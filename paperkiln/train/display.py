@@ -8,7 +8,14 @@ from __future__ import annotations
 import time
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    TextColumn,
+    TimeRemainingColumn,
+)
 
 from paperkiln.train.events import (
     Data,
@@ -33,17 +40,9 @@ class Display:
     def __init__(self, console: Console | None = None) -> None:
         """Write to `console`, by default standard error, so that standard output stays clean."""
         self.console = console or Console(stderr=True, highlight=False, soft_wrap=True)
-        self._progress = Progress(
-            TextColumn("step"),
-            MofNCompleteColumn(),
-            BarColumn(bar_width=24),
-            TextColumn("loss {task.fields[loss]} · val {task.fields[val]} · {task.fields[speed]}"),
-            TextColumn("· ETA"),
-            TimeRemainingColumn(elapsed_when_finished=True),
-            console=self.console,
-        )
+        self._progress = Progress(*_columns(self.console.width), console=self.console)
         self._task = self._progress.add_task("train", loss="–", val="–", speed="", visible=False)
-        self._live = self.console.is_terminal
+        self._live = self.console.is_terminal and not self.console.is_dumb_terminal
         self._steps = 0
         self._loss: float | None = None
         self._speed: float | None = None
@@ -125,3 +124,13 @@ class Display:
 
     def _say(self, line: str) -> None:
         self.console.print(line, markup=False)
+
+
+def _columns(width: int) -> list[ProgressColumn]:
+    """Return what fits a terminal: a narrow one keeps step, loss and time left."""
+    numbers = "loss {task.fields[loss]} · val {task.fields[val]}"
+    columns = [TextColumn("step"), MofNCompleteColumn()]
+    if width >= 100:
+        columns.append(BarColumn(bar_width=24))
+    columns.append(TextColumn(numbers + " · {task.fields[speed]}" if width >= 72 else numbers))
+    return [*columns, TextColumn("· ETA"), TimeRemainingColumn(elapsed_when_finished=True)]

@@ -178,7 +178,8 @@ class Trainer:
 
     def _fail(self, step: int, loss: float) -> None:
         """Stop at a number that is not finite, naming the first place that holds one."""
-        reason = f"loss {loss} at step {step}, first not finite in {self._first_not_finite(step)}"
+        where = self._first_not_finite(step)
+        reason = f"loss {loss} at step {step}, first not finite in {where}"
         self.emit(Failed(step=step, reason=reason))
         kept = self.folder / CHECKPOINT
         state = f"the last good checkpoint is {kept}" if kept.exists() else "no checkpoint was due"
@@ -207,7 +208,7 @@ class Trainer:
         for name in reversed(names):
             if not finite(grads[p.place(name)]):
                 return f"the gradient of {name}"
-        return "the loss"
+        return "the global gradient norm"  # every part of it is finite, its square is not
 
 
 def note_evaluation(progress: Progress, val_loss: float, stopping: EarlyStopping) -> bool:

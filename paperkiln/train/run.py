@@ -37,6 +37,8 @@ FILES = (
     "spec.json", "events.jsonl", "tokenizer.json", "model.safetensors", "model.gguf",
     "record.json", "card.md", CHECKPOINT, BEST,
 )  # fmt: skip
+# Ctrl-C, a polite kill, and a terminal that was closed (which Windows does not signal).
+STOP_SIGNALS = [signal.SIGINT, signal.SIGTERM, *filter(None, [getattr(signal, "SIGHUP", None)])]
 Listener = Callable[[Event], None]
 
 
@@ -86,6 +88,11 @@ def run(spec: RunSpec, *, resume: bool = False, overwrite: bool = False,
     with _locked(folder):
         _refuse_what_is_there(folder, resume or overwrite)
         going_on = resume and _can_resume(folder)
+        if resume and not going_on and (folder / "model.safetensors").exists():
+            raise PaperkilnError(
+                f"{folder} holds a finished model but no {CHECKPOINT} to go on from; use it as it "
+                "is, or start over with --overwrite"
+            )
         prepared = prepare(spec, Tokenizer.load(folder / "tokenizer.json") if going_on else None)
         engine = pick_engine(spec.train.device)
         step = _checkpoint_step(folder, prepared) if going_on else -1
@@ -186,7 +193,11 @@ def where_gguf_opens(spec: RunSpec) -> str:
 
 def before_training(spec: RunSpec) -> list[str]:
     """Return what a user should know before the compute is spent."""
-    notes = []
+    notes = [
+        f"{path} is not there yet; name the text with --set data.corpus=PATH"
+        for path in (spec.data.corpus, spec.data.validation)
+        if path not in (None, "tinychat") and not Path(path).exists()
+    ]
     if spec.export.gguf:
         reason = why_not_llama_cpp(spec.arch, spec.data.tokenizer)
         if reason:
@@ -267,7 +278,7 @@ def _stop_on_signal(trainer: Trainer) -> Iterator[None]:
 
     before: dict[int, Any] = {}
     try:
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in STOP_SIGNALS:
             before[number] = signal.signal(number, request)
     except ValueError:  # not the main thread: nobody can press Ctrl-C here
         pass

@@ -120,9 +120,9 @@ def _pick(rng: Random, options: Sequence[T]) -> T:
 
 
 def _numbers(rng: Random) -> dict[str, str]:
-    """Draws the slots of the counting kind; all results stay within ten, the words of `hour`."""
+    """Draws the slots of the counting kind; a hand's sums: few enough to be learned by heart."""
     words = SLOTS["hour"]
-    a, b = _pick(rng, [(a, b) for a in range(1, 10) for b in range(1, 11 - a)])
+    a, b = _pick(rng, [(a, b) for a in range(1, 6) for b in range(1, 6)])
     limit = 4 + int(rng.random() * 4)
     return {
         "a": words[a - 1], "b": words[b - 1], "sum": words[a + b - 1], "after": words[a],
