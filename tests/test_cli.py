@@ -16,7 +16,8 @@ import numpy as np
 import pytest
 
 import paperkiln
-from paperkiln.cli import build_parser
+from paperkiln import cli as verbs_of_cli
+from paperkiln.arguments import build_parser
 from paperkiln.formats.gguf_reader import read_header
 from paperkiln.formats.safetensors_io import load_tensors
 from paperkiln.infer.load import load_run
@@ -35,7 +36,7 @@ def verbs(parser: argparse.ArgumentParser, *names: str) -> Iterator[tuple[str, .
     yield names
 
 
-VERBS = list(verbs(build_parser()))
+VERBS = list(verbs(build_parser(verbs_of_cli)))
 
 
 def test_the_verbs() -> None:
@@ -54,7 +55,7 @@ def test_every_help_has_an_example_that_parses(cli: Cli, words: tuple[str, ...])
     for example in examples:
         arguments = [w.strip('"') for w in example.removeprefix("python -m paperkiln ").split()]
         assert tuple(arguments[: len(words)]) == words
-        build_parser().parse_args(arguments)
+        build_parser(verbs_of_cli).parse_args(arguments)
     options = out.partition("options:")[2].partition("examples:")[0]
     assert "--help" in options
 

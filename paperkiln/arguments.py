@@ -1,0 +1,154 @@
+"""What each verb of the command line accepts, and its help."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+import paperkiln
+
+
+def build_parser(cli: Any) -> argparse.ArgumentParser:
+    """Return the parser of every verb; `cli` is the module with a function for each."""
+    parser = argparse.ArgumentParser(
+        prog="paperkiln", description="Train, export and talk to small language models."
+    )
+    parser.add_argument("--version", action="version", version=paperkiln.__version__)
+    verbs = parser.add_subparsers(metavar="VERB", required=True)
+
+    p = _verb(verbs, "plan", cli.plan, "plan specs/tinychat-quick.json --set train.lr=1e-3")
+    p.add_argument("spec", nargs="?", help="a spec file or a run folder")
+    _spec_options(p)
+    p.add_argument("--schema", action="store_true", help="print the JSON Schema of specs instead")
+    _json(p)
+
+    p = _verb(
+        verbs, "run", cli.run,
+        "run specs/tinychat-quick.json", "run runs/tinychat-quick --resume",
+        "run my.json --set train.lr=1e-3 --set arch.n_layers=4 --device torch-cpu",
+    )  # fmt: skip
+    p.add_argument("spec", help="a spec file, or a run folder to go on with")
+    _spec_options(p)
+    p.add_argument("--resume", action="store_true", help="go on from the last checkpoint")
+    p.add_argument("--overwrite", action="store_true", help="delete the run that is there")
+
+    p = _verb(verbs, "demo", cli.demo, "demo specs/tinychat-quick.json")
+    p.add_argument("spec", help="a spec that trains on tinychat")
+    _spec_options(p)
+
+    p = _verb(
+        verbs, "chat", cli.chat, "chat runs/tinychat-quick", "chat model.gguf --temperature 0"
+    )
+    _model_options(p)
+
+    p = _verb(verbs, "sample", cli.sample, 'sample runs/shakespeare --prompt "ROMEO:" --tokens 200')
+    _model_options(p)
+    p.add_argument("--prompt", default="", help="text to continue; none starts a new text")
+    p.add_argument("--stop", action="append", default=[], help="end before this text (repeatable)")
+    p.add_argument("--no-cache", action="store_true", help="recompute every token: same text")
+    _json(p)
+
+    p = _verb(
+        verbs, "evaluate", cli.evaluate, "evaluate runs/shakespeare --text other.txt",
+        "evaluate runs/tinychat-quick --probe",
+    )  # fmt: skip
+    p.add_argument("model", help="a run folder, a Hugging Face folder or a GGUF file")
+    what = p.add_mutually_exclusive_group()
+    what.add_argument("--text", help="a text file or folder; by default the run's validation split")
+    what.add_argument("--probe", action="store_true", help="score the TinyChat questions instead")
+    p.add_argument("--device", default="cpu", help="where to compute (default: cpu)")
+    _json(p)
+
+    p = _verb(
+        verbs, "export", cli.export, "export runs/tinychat-quick --format gguf --dtype q8_0",
+        "export runs/tinychat-quick --format hf --out my-model",
+    )  # fmt: skip
+    p.add_argument("model", help="a run folder, a Hugging Face folder or a GGUF file")
+    p.add_argument("--format", required=True, choices=["gguf", "safetensors", "hf"])
+    p.add_argument("--dtype", default="f32", choices=["f32", "f16", "q8_0"], help="gguf only")
+    p.add_argument("--out", help="where to write; by default beside the model")
+    _json(p)
+
+    p = _verb(verbs, "info", cli.info, "info runs/tinychat-quick", "info model.gguf --json")
+    p.add_argument("path", help="a GGUF or safetensors file, or a run folder")
+    _json(p)
+
+    p = _verb(verbs, "figure", cli.figure, "figure runs/shakespeare --out loss.svg")
+    p.add_argument("runs", nargs="+", help="run folders, one colour each")
+    p.add_argument("--out", required=True, help="the .svg or .png to write")
+
+    nested = _group(verbs, "data", "make or prepare a corpus", "data tinychat --out tinychat.txt")
+    p = _verb(nested, "tinychat", cli.data_tinychat, "data tinychat --out tinychat.txt")
+    p.add_argument("--out", default="tinychat.txt", help="file to write (default: %(default)s)")
+    p.add_argument("--overwrite", action="store_true", help="replace the file that is there")
+    p.add_argument("--dialogues", type=int, default=20_000, help="how many (default: %(default)s)")
+    p.add_argument("--seed", type=int, default=1, help="of the generator (default: %(default)s)")
+    p = _verb(nested, "prepare", cli.data_prepare, "data prepare specs/shakespeare.json")
+    p.add_argument("spec", help="a spec file")
+    _spec_options(p)
+
+    nested = _group(verbs, "bench", "measure speed side by side", "bench train --preset quick")
+    p = _verb(nested, "train", cli.bench_train, "bench train --preset quick --json")
+    p.add_argument("--preset", action="append", choices=["quick", "small", "medium"])
+    p.add_argument("--engine", action="append", help="tape, tape-fast, torch-eager, torch-compile")
+    p.add_argument("--rounds", type=int, default=5, help="interleaved rounds (default: 5)")
+    _json(p)
+    p = _verb(nested, "generate", cli.bench_generate, "bench generate --preset small")
+    p.add_argument("--preset", action="append", choices=["quick", "small"])
+    p.add_argument("--rounds", type=int, default=5, help="interleaved rounds (default: 5)")
+    _json(p)
+
+    p = _verb(verbs, "gradcheck", cli.gradcheck, "gradcheck", "gradcheck --op attention --json")
+    p.add_argument("--op", action="append", help="only this op (repeatable)")
+    _json(p)
+
+    p = _verb(verbs, "doctor", cli.doctor, "doctor", "doctor --json")
+    _json(p)
+    return parser
+
+
+def _verb(verbs: Any, name: str, function: Any, *examples: str) -> argparse.ArgumentParser:
+    """Add a verb whose help is its function's docstring and whose epilog is its examples."""
+    help_text = function.__doc__.strip()
+    short = help_text[0].lower() + help_text[1:].rstrip(".")
+    parser = verbs.add_parser(name, help=short, description=help_text, **_examples(*examples))
+    parser.set_defaults(verb=function, parser=parser)
+    return parser
+
+
+def _group(verbs: Any, name: str, help_text: str, example: str) -> Any:
+    description = f"{help_text[0].upper()}{help_text[1:]}."
+    parser = verbs.add_parser(name, help=help_text, description=description, **_examples(example))
+    return parser.add_subparsers(metavar="WHAT", required=True)
+
+
+def _examples(*examples: str) -> dict[str, Any]:
+    """Return the parser's arguments that end its help with examples."""
+    lines = "\n".join(f"  python -m paperkiln {example}" for example in examples)
+    return {
+        "epilog": f"examples:\n{lines}",
+        "formatter_class": argparse.RawDescriptionHelpFormatter,
+    }
+
+
+def _json(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def _spec_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="PATH=VALUE",
+        help="override one field, as train.lr=1e-3 (repeatable)",
+    )  # fmt: skip
+    parser.add_argument("--device", help="cpu, cpu-fast, torch-cpu, cuda or mps; sets train.device")
+
+
+def _model_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("model", help="a run folder, a Hugging Face folder or a GGUF file")
+    parser.add_argument("--tokens", type=int, default=200, help="most new tokens (default: 200)")
+    parser.add_argument("--temperature", type=float, default=0.7, help="0 is greedy (default: 0.7)")
+    parser.add_argument("--top-k", type=int, default=40, help="0 keeps all (default: 40)")
+    parser.add_argument("--top-p", type=float, default=0.95, help="1 keeps all (default: 0.95)")
+    parser.add_argument("--min-p", type=float, default=0.0, help="0 keeps all (default: 0)")
+    parser.add_argument("--repetition-penalty", type=float, default=1.0, help="1 is none")
+    parser.add_argument("--seed", type=int, help="same seed, same reply")
