@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 from paperkiln.cli import main
 from paperkiln.train import tinychat
@@ -16,6 +17,10 @@ from paperkiln.train import tinychat
 # Read when numpy and torch are first loaded, which neither import above does.
 for _threads in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
     os.environ.setdefault(_threads, "1")
+
+# A time limit for one example would only measure what else the machine is doing.
+settings.register_profile("paperkiln", deadline=None)
+settings.load_profile("paperkiln")
 
 # d16, one layer, bytes, 20 steps: about a tenth of a second of training.
 TINY: dict[str, Any] = {

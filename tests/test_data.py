@@ -30,7 +30,7 @@ LINE = "A line of about thirty letters.\n"
     n=st.integers(3, 400), T=st.integers(1, 64), rows=st.integers(1, 9),
     seed=st.integers(0, 2**63 - 1), step=st.integers(1, 10**9),
 )  # fmt: skip
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_a_batch_is_a_pure_function_and_stays_in_bounds(
     n: int, T: int, rows: int, seed: int, step: int
 ) -> None:
@@ -62,7 +62,7 @@ def test_steps_and_seeds_draw_different_batches() -> None:
     text=st.text(st.sampled_from("ab\n"), min_size=1, max_size=300),
     fraction=st.floats(0.001, 0.999),
 )
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_a_split_loses_and_doubles_nothing(
     tmp_path_factory: pytest.TempPathFactory, text: str, fraction: float
 ) -> None:

@@ -223,7 +223,7 @@ def test_a_missing_file_and_a_folder_are_refused(tmp_path: Path) -> None:
             read_header(path)
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 @given(
     changes=st.lists(st.tuples(st.integers(0, len(GOOD) - 1), st.integers(0, 255)), max_size=4),
     size=st.integers(0, len(GOOD)) | st.just(len(GOOD)),

@@ -22,7 +22,7 @@ from paperkiln.formats.safetensors_io import load_tensors, save_tensors
 from paperkiln.spec import parse_spec
 from paperkiln.train.events import Resume, Start, Step, read_events
 from paperkiln.train.loop import CHECKPOINT
-from paperkiln.train.run import run
+from paperkiln.train.run import STOP_SIGNALS, run
 
 KILLER = Path(__file__).with_name("kill_run.py")
 SHORT = {"steps": 6, "checkpoint_every": 2, "eval_every": 3, "gradmap_every": 4, "batch": 2}
@@ -105,11 +105,11 @@ def test_a_crash_at_step_15_goes_on_from_the_checkpoint_before(
 
 
 @pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals")
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", STOP_SIGNALS)
 def test_an_interrupt_saves_says_how_to_go_on_and_is_gone_on_with(
     tiny: Make, tmp_path: Path, number: signal.Signals
 ) -> None:
-    train = {"steps": 60, "eval_every": 30, "checkpoint_every": 1000, "batch": 32}
+    train = {"steps": 400, "eval_every": 200, "checkpoint_every": 1000, "batch": 32}
     run(parse_spec(tiny(tmp_path / "reference", train=train)))
     spec = tmp_path / "s.json"
     spec.write_text(json.dumps(tiny(tmp_path / "r", train=train)))
@@ -131,7 +131,7 @@ def test_an_interrupt_saves_says_how_to_go_on_and_is_gone_on_with(
     assert f"python -m paperkiln run {tmp_path / 'r'} --resume" in last
     assert "Traceback" not in err
     (*_, stopped) = (e.step for e in read_events(log) if isinstance(e, Step))
-    assert stopped < 60
+    assert stopped < 400
     progress = json.loads(load_tensors(tmp_path / "r" / CHECKPOINT).metadata["progress"])
     assert progress["step"] == stopped, "no step is lost"
     done = subprocess.run(
@@ -140,6 +140,19 @@ def test_an_interrupt_saves_says_how_to_go_on_and_is_gone_on_with(
     assert done.returncode == 0, done.stderr
     assert f"resumed after step {stopped}" in done.stderr
     assert difference(tmp_path / "r", tmp_path / "reference") is None
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="needs SIGHUP")
+def test_what_nohup_ignores_stays_ignored(tiny: Make, tmp_path: Path) -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        seen = []
+        hang_up = lambda event: seen.append(signal.raise_signal(signal.SIGHUP))  # noqa: E731
+        run(parse_spec(tiny(tmp_path / "r")), listen=hang_up)
+        assert signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    assert len(seen) > 20, "it went on to the end"
 
 
 # --- what may and may not change between the parts ------------------------------------------------

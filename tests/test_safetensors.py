@@ -135,7 +135,7 @@ def test_a_missing_file_and_a_folder_are_refused(tmp_path: Path) -> None:
             load_tensors(path)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(data=st.data())
 def test_no_damage_escapes_as_another_error(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject

@@ -6,7 +6,7 @@ import weakref
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
@@ -319,7 +319,6 @@ def test_memory_falls_while_going_back():
 # --- broadcasting --------------------------------------------------------------------------
 
 
-@settings(deadline=None)
 @given(
     shapes=hnp.mutually_broadcastable_shapes(num_shapes=2, max_dims=4, max_side=4),
     op=st.sampled_from(["add", "sub", "mul", "div"]),

@@ -158,7 +158,7 @@ mixed_text = st.lists(any_text | fragments, max_size=8).map("".join)
 
 
 @given(text=mixed_text, specials=st.booleans())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_ids_and_round_trip_on_any_text(bpe, word, text: str, specials: bool) -> None:
     for tokenizer in (bpe, byte_tokenizer(), word):
         ids = tokenizer.encode(text, specials=specials)

@@ -279,7 +279,8 @@ def _stop_on_signal(trainer: Trainer) -> Iterator[None]:
     before: dict[int, Any] = {}
     try:
         for number in STOP_SIGNALS:
-            before[number] = signal.signal(number, request)
+            if signal.getsignal(number) != signal.SIG_IGN:  # nohup asks to outlive the terminal
+                before[number] = signal.signal(number, request)
     except ValueError:  # not the main thread: nobody can press Ctrl-C here
         pass
     try:
