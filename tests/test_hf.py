@@ -111,9 +111,9 @@ def test_transformers_computes_what_we_compute(name: str, bpe: Tokenizer, tmp_pa
     )
     assert not any(report[kind] for kind in ("missing_keys", "unexpected_keys", "mismatched_keys"))
     ids = bpe.encode(TEXT)[:60]
-    np.testing.assert_allclose(
-        their_logits(model.eval(), ids), our_logits(config, params, ids), atol=TOLERANCE, rtol=0
-    )
+    difference = np.abs(their_logits(model.eval(), ids) - our_logits(config, params, ids)).max()
+    print(f"export, {name}: logits differ from transformers by at most {difference:.1e}")
+    assert difference <= TOLERANCE
 
     greedy = ids[:8]
     for _ in range(32):
@@ -261,10 +261,10 @@ def test_we_compute_what_transformers_computes(
     assert (tmp_path / "model.safetensors").exists() == (shard is None)
     loaded = load_hf(tmp_path)
     ids = np.random.default_rng(0).integers(0, 300, 60).tolist()
-    np.testing.assert_allclose(
-        our_logits(loaded.config, loaded.params, ids), their_logits(model, ids),
-        atol=TOLERANCE, rtol=0,
-    )  # fmt: skip
+    ours = our_logits(loaded.config, loaded.params, ids)
+    difference = np.abs(ours - their_logits(model, ids)).max()
+    print(f"import, {name}: logits differ from transformers by at most {difference:.1e}")
+    assert difference <= TOLERANCE
     assert loaded.tokenizer is None
     assert any("without its tokenizer" in note for note in loaded.notes)
 
