@@ -83,8 +83,9 @@ def run(args: argparse.Namespace) -> int:
     from paperkiln.train.run import Interrupted, before_training, run
 
     _tell(before_training(spec))
-    if args.resume and not (spec.folder / "checkpoint.safetensors").exists():
-        _tell([f"{spec.folder} has no checkpoint to resume: starting from step 1"])
+    weights = [spec.folder / f"{name}.safetensors" for name in ("checkpoint", "model")]
+    if args.resume and not args.overwrite and not any(path.exists() for path in weights):
+        _tell([f"{spec.folder} has nothing to resume: starting from step 1"])
     try:
         with Display() as display:
             folder = run(spec, resume=args.resume, overwrite=args.overwrite, listen=display)

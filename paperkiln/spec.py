@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import os
 import re
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
@@ -29,7 +30,7 @@ def _check_path(path: str | None) -> str | None:
     if re.search("[\0\ud800-\udfff]", path or ""):
         raise ValueError("a path is UTF-8 text without the character NUL")
     # The shell leaves the ~ of --set data.corpus=~/text alone.
-    return str(Path(path).expanduser()) if path and path.startswith("~") else path
+    return os.path.expanduser(path) if path else path
 
 
 _IS_PATH = AfterValidator(_check_path)

@@ -22,7 +22,7 @@ from paperkiln.formats.safetensors_io import load_tensors, save_tensors
 from paperkiln.spec import parse_spec
 from paperkiln.train.events import Resume, Start, Step, read_events
 from paperkiln.train.loop import CHECKPOINT
-from paperkiln.train.run import STOP_SIGNALS, run
+from paperkiln.train.run import STOP_SIGNALS, Interrupted, run
 
 KILLER = Path(__file__).with_name("kill_run.py")
 SHORT = {"steps": 6, "checkpoint_every": 2, "eval_every": 3, "gradmap_every": 4, "batch": 2}
@@ -143,6 +143,19 @@ def test_an_interrupt_saves_says_how_to_go_on_and_is_gone_on_with(
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="needs SIGHUP")
+def test_a_terminal_that_closes_may_say_so_twice(tiny: Make, tmp_path: Path) -> None:
+    def hang_up(event: object) -> None:
+        if isinstance(event, Step) and event.step == 7:
+            signal.raise_signal(signal.SIGHUP)
+            signal.raise_signal(signal.SIGHUP)
+
+    train = {"checkpoint_every": 100}
+    with pytest.raises(Interrupted):
+        run(parse_spec(tiny(tmp_path / "r", train=train)), listen=hang_up)
+    assert (tmp_path / "r" / CHECKPOINT).exists()
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="needs SIGHUP")
 def test_what_nohup_ignores_stays_ignored(tiny: Make, tmp_path: Path) -> None:
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
@@ -241,6 +254,27 @@ def test_without_a_checkpoint_it_starts_over(half: dict[str, Any], tiny_run: Pat
     events = list(read_events(folder / "events.jsonl"))
     assert sum(isinstance(e, Start) for e in events) == 1
     assert not any(isinstance(e, Resume) for e in events)
+    assert difference(folder, tiny_run) is None
+
+
+def test_nothing_of_an_earlier_attempt_is_left_in_a_new_start(
+    half: dict[str, Any], tiny_run: Path
+) -> None:
+    folder = Path(half["out_dir"])
+    for name in (CHECKPOINT, "model.safetensors"):
+        (folder / name).unlink()
+    (folder / ".hf.1-1.partial").mkdir()  # an export that was killed
+    (folder / "best.safetensors").write_bytes(b"of another tokenizer")
+
+    def stop(event: object) -> None:
+        if isinstance(event, Step):
+            raise Interrupted(1)
+
+    with pytest.raises(Interrupted):
+        run(parse_spec(half), resume=True, listen=stop)
+    present = {path.name for path in folder.iterdir()}
+    assert present == {".lock", "spec.json", "tokenizer.json", "events.jsonl"}
+    run(parse_spec(half), resume=True)
     assert difference(folder, tiny_run) is None
 
 

@@ -269,6 +269,17 @@ def test_the_module_where_it_starts_is_named_not_the_first_one(trainer: Make) ->
         t.step(1)
 
 
+def test_logits_that_overflow_are_the_head_s(trainer: Make) -> None:
+    t = trainer()
+    t.parameters.view("norm.weight")[...] = 3e38
+    t.parameters.view("embed.weight")[...] *= 1e3
+    with (
+        np.errstate(all="ignore"),
+        pytest.raises(PaperkilnError, match=r"output of (the head|norm)"),
+    ):
+        t.step(1)
+
+
 @pytest.mark.parametrize(
     ("name", "where"),
     [("embed.weight", "embed.weight"), ("blocks.0.ffn.out.weight", "blocks.0.ffn.out.weight")],

@@ -50,9 +50,11 @@ def load_corpus(spec: DataSpec) -> Corpus:
         text = tinychat.corpus_text(spec.dialogues, spec.seed)
         source = f"tinychat, {spec.dialogues:,} dialogues"
     else:
-        text, source = read_text(Path(spec.corpus)), spec.corpus
+        mend = "; name the text with --set data.corpus=PATH"
+        text, source = read_text(Path(spec.corpus), mend), spec.corpus
     if spec.validation is not None:
-        validation = read_text(Path(spec.validation))
+        mend = "; name the text with --set data.validation=PATH"
+        validation = read_text(Path(spec.validation), mend)
         return Corpus(text, validation, f"train {source}; validation {spec.validation}")
     # The cut is at a line's end, so that no sentence is in both parts, unless the line is so long
     # that more than twice the share would be held out.
@@ -63,10 +65,11 @@ def load_corpus(spec: DataSpec) -> Corpus:
     return Corpus(text[:cut], text[cut:], f"last {percent:.1f} % of {source}")
 
 
-def read_text(path: Path) -> str:
+def read_text(path: Path, mend: str = "") -> str:
     """Return the text of a file, or of a folder's .txt files in name order joined by newlines.
 
-    UTF-8 with or without a byte-order mark; CRLF becomes LF.
+    UTF-8 with or without a byte-order mark; CRLF becomes LF. `mend` ends the message about a
+    file that is not there.
     """
     if path.is_dir():
         files = sorted(path.rglob("*.txt"))
@@ -79,10 +82,7 @@ def read_text(path: Path) -> str:
         data = path.read_bytes()
     except FileNotFoundError:
         where = "" if path.is_absolute() else f" in {Path.cwd()}"
-        raise PaperkilnError(
-            f"{path}: no such file or folder{where}; name the text with data.corpus, as in "
-            "--set data.corpus=PATH"
-        ) from None
+        raise PaperkilnError(f"{path}: no such file or folder{where}{mend}") from None
     except OSError as error:
         raise PaperkilnError(f"{path}: cannot be read ({error.strerror})") from None
     if not data.removeprefix(codecs.BOM_UTF8).strip():

@@ -173,13 +173,10 @@ def read_events(path: Path) -> Iterator[Event]:
                 return  # torn: the writer was killed inside this line
             values = _parse(line, f"{path}:{number}")
             try:
-                if values.get("event") in _KNOWN:
+                if values["event"] in _KNOWN:
                     yield _adapter.validate_python(values)
             except ValidationError as error:
                 what = explain(error, _Event)
-                raise PaperkilnError(f"{path}:{number}: not an event ({what})") from None
-            except TypeError:
-                what = f"event is {json.dumps(values['event'])[:40]}, no name"
                 raise PaperkilnError(f"{path}:{number}: not an event ({what})") from None
 
 
@@ -195,7 +192,7 @@ def rewind(path: Path, step: int) -> None:
                 break
             values = _parse(line, f"{path}:{number}")
             at = values.get("step", 0)
-            if values.get("event") not in _ENDS and isinstance(at, int) and at <= step:
+            if values["event"] not in _ENDS and isinstance(at, int) and at <= step:
                 kept.write(line)
 
 
@@ -206,4 +203,8 @@ def _parse(line: bytes, where: str) -> dict[str, Any]:
         values = None
     if not isinstance(values, dict):
         raise PaperkilnError(f"{where}: not an event (a JSON object on one line)")
+    name = values.setdefault("event", "")
+    if not isinstance(name, str):
+        shown = json.dumps(name)[:40]
+        raise PaperkilnError(f"{where}: not an event (event is {shown}, no name)")
     return values

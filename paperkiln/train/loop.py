@@ -109,7 +109,7 @@ class Trainer:
             loss += self._loss_and_grad(ids, targets, (t.seed, update, micro), micro > 0)
         norm = grad_norm(self.parameters)
         if not (math.isfinite(loss) and math.isfinite(norm)):
-            self._fail(update, loss)
+            self._fail(update, loss, self._first_not_finite(update))
         scale = lr_scale(t, update)
         clip = min(1.0, t.clip / norm) if t.clip and norm > 0 else 1.0
         grads = None
@@ -151,7 +151,8 @@ class Trainer:
     def _evaluate(self) -> None:
         progress, result = self.progress, self.evaluate()
         if not math.isfinite(result.loss):
-            self._fail(progress.step, result.loss)
+            where = self._broken_weights() or "the validation loss"
+            self._fail(progress.step, result.loss, where)
         self.emit(
             Eval(step=progress.step, val_loss=result.loss, bits_per_byte=result.bits_per_byte)
         )
@@ -169,21 +170,28 @@ class Trainer:
 
     def _save(self) -> None:
         """Write a checkpoint, unless the weights are broken: the last good one stays."""
-        if not np.isfinite(self.engine.arrays(self.parameters.flat)).all():
-            self._fail(self.progress.step, math.nan)
+        if broken := self._broken_weights():
+            self._fail(self.progress.step, math.nan, broken)
         save_checkpoint(
             self.folder / CHECKPOINT, self.spec, self.tokens.corpus_sha256, self.progress,
             self.parameters, self.optimizer.state, self.engine,
         )  # fmt: skip
 
-    def _fail(self, step: int, loss: float) -> None:
+    def _fail(self, step: int, loss: float, where: str) -> None:
         """Stop at a number that is not finite, naming the first place that holds one."""
-        where = self._first_not_finite(step)
         reason = f"loss {loss} at step {step}, first not finite in {where}"
         self.emit(Failed(step=step, reason=reason))
         kept = self.folder / CHECKPOINT
         state = f"the last good checkpoint is {kept}" if kept.exists() else "no checkpoint was due"
         raise PaperkilnError(f"{reason}; {state}; lower train.lr or set train.clip")
+
+    def _broken_weights(self) -> str | None:
+        """Return the first parameter that holds a number that is not finite, if any does."""
+        values = self.engine.arrays(self.parameters.flat)
+        for name in parameter_shapes(self.config):
+            if not np.isfinite(values[self.parameters.place(name)]).all():
+                return f"the weights of {name}"
+        return None
 
     def _first_not_finite(self, step: int) -> str:
         """Return where the step's first number that is not finite arises.
@@ -191,22 +199,23 @@ class Trainer:
         In the order of cause: the weights, a module's output on the way forward (the step's
         batches are run again), a gradient on the way back.
         """
-        finite = lambda values: bool(np.isfinite(values).all())  # noqa: E731
-        names, p = list(parameter_shapes(self.config)), self.parameters
-        weights, grads = self.engine.arrays(p.flat), self.engine.arrays(p.grad)
-        for name in names:
-            if not finite(weights[p.place(name)]):
-                return f"the weights of {name}"
-        t, F = self.spec.train, self.engine.F
+        if broken := self._broken_weights():
+            return broken
+        t, F, p = self.spec.train, self.engine.F, self.parameters
+        finite = lambda x: bool(np.isfinite(F.to_numpy(x)).all())  # noqa: E731
         model = Decoder(self.config, self.engine.leaves(p), F)
         with F.no_grad():
             for micro in range(t.accum):
                 ids, _ = self._batch(step, micro)
                 for module, x in model.stages(ids):
-                    if not finite(F.to_numpy(x)):
+                    if not finite(x):
                         return f"the output of {module}"
-        for name in reversed(names):
-            if not finite(grads[p.place(name)]):
+                # The logits of one sequence at a time: of all of them there may be no room.
+                if not all(finite(model.logits(row[None])) for row in ids):
+                    return "the output of the head"
+        grads = self.engine.arrays(p.grad)
+        for name in reversed(parameter_shapes(self.config)):
+            if not np.isfinite(grads[p.place(name)]).all():
                 return f"the gradient of {name}"
         return "the global gradient norm"  # every part of it is finite, its square is not
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -96,31 +97,30 @@ def run(spec: RunSpec, *, resume: bool = False, overwrite: bool = False,
         prepared = prepare(spec, Tokenizer.load(folder / "tokenizer.json") if going_on else None)
         engine = pick_engine(spec.train.device)
         step = _checkpoint_step(folder, prepared) if going_on else -1
-        if overwrite:
-            _empty(folder)
-        log_path = folder / "events.jsonl"
-        if log_path.exists():
-            events.rewind(log_path, step)
-        log = EventLog(log_path)
 
         def emit(event: Event) -> None:
             log.append(event)
             listen(event)
 
+        trainer = Trainer(prepared.spec, prepared.spec.arch, prepared.tokens, engine, folder, emit)
+        log_path = folder / "events.jsonl"
+        if not going_on:  # nothing of an earlier attempt may be taken for this one's
+            _empty(folder)
+        elif log_path.exists():
+            events.rewind(log_path, step)
+        log = EventLog(log_path)
         try:
-            _train_and_export(prepared, engine, folder, emit)
+            _train_and_export(prepared, trainer, going_on, emit)
         finally:
             log.close()
     return folder
 
 
-def _train_and_export(prepared: Prepared, engine: Any, folder: Path, emit: Listener) -> None:
-    spec, tokens = prepared.spec, prepared.tokens
+def _train_and_export(prepared: Prepared, trainer: Trainer, going_on: bool, emit: Listener) -> None:
+    spec, tokens, folder, engine = prepared.spec, prepared.tokens, trainer.folder, trainer.engine
     device = f"{engine.device} ({engine.reason})"
-    trainer = Trainer(spec, spec.arch, tokens, engine, folder, emit)
-    resuming = _can_resume(folder)
     _write_json(folder / "spec.json", spec.model_dump(mode="json"))
-    if not resuming:
+    if not going_on:
         prepared.tokenizer.save(folder / "tokenizer.json")
     emit(
         events.Start(
@@ -134,7 +134,7 @@ def _train_and_export(prepared: Prepared, engine: Any, folder: Path, emit: Liste
             vocab_size=prepared.tokenizer.vocab_size, corpus_sha256=tokens.corpus_sha256,
         )
     )  # fmt: skip
-    if resuming:
+    if going_on:
         trainer.resume()
     with _stop_on_signal(trainer):
         progress = trainer.train()
@@ -194,8 +194,8 @@ def where_gguf_opens(spec: RunSpec) -> str:
 def before_training(spec: RunSpec) -> list[str]:
     """Return what a user should know before the compute is spent."""
     notes = [
-        f"{path} is not there yet; name the text with --set data.corpus=PATH"
-        for path in (spec.data.corpus, spec.data.validation)
+        f"{path} is not there yet; name the text with --set data.{field}=PATH"
+        for field, path in (("corpus", spec.data.corpus), ("validation", spec.data.validation))
         if path not in (None, "tinychat") and not Path(path).exists()
     ]
     if spec.export.gguf:
@@ -230,8 +230,11 @@ def _checkpoint_step(folder: Path, prepared: Prepared) -> int:
 
 def _refuse_what_is_there(folder: Path, allowed: bool) -> None:
     """Raise PaperkilnError if the folder holds a run, unless that is `allowed`."""
-    for left_over in folder.glob(".*.partial"):  # of a process that was killed
-        left_over.unlink()
+    for left_over in (*folder.glob(".*.partial"), *folder.glob(".*.old")):  # of a killed process
+        if left_over.is_dir():
+            shutil.rmtree(left_over, ignore_errors=True)
+        else:
+            left_over.unlink(missing_ok=True)
     present = [name for name in FILES if (folder / name).exists()]
     if present and not allowed:
         raise PaperkilnError(
@@ -241,10 +244,14 @@ def _refuse_what_is_there(folder: Path, allowed: bool) -> None:
 
 
 def _empty(folder: Path) -> None:
-    """Delete the run's files; the checkpoint first, so that no half of a run can be resumed."""
+    """Delete the run's files; the checkpoint first, so that no half of a run can be resumed.
+
+    spec.json stays: it is replaced whole a moment later, and may be the only copy.
+    """
     exports = sorted(path.name for path in folder.glob("model-*.gguf"))
     for name in (CHECKPOINT, *FILES, *exports):
-        (folder / name).unlink(missing_ok=True)
+        if name != "spec.json":
+            (folder / name).unlink(missing_ok=True)
 
 
 @contextmanager
@@ -274,7 +281,9 @@ def _stop_on_signal(trainer: Trainer) -> Iterator[None]:
 
     def request(number: int, frame: Any) -> None:
         trainer.stop_requested = True
-        signal.signal(number, before[number])
+        # A terminal that closes may say so twice, and nobody is there to press Ctrl-C again.
+        hung_up = number == getattr(signal, "SIGHUP", None)
+        signal.signal(number, signal.SIG_IGN if hung_up else before[number])
 
     before: dict[int, Any] = {}
     try:
