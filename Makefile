@@ -34,7 +34,7 @@ clean:
 .venv/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "paperkiln needs Python 3.11 or newer; try: make $(MAKECMDGOALS) PYTHON=python3.12" >&2; exit 2; }
-	$(PYTHON) -m venv .venv || { rm -rf .venv; \
+	@$(PYTHON) -m venv .venv || { rm -rf .venv; \
 	  echo "python -m venv failed; on Debian and Ubuntu: apt install python3-venv" >&2; exit 2; }
 
 .venv/installed: .venv/bin/python pyproject.toml
