@@ -80,10 +80,11 @@ def run(args: argparse.Namespace) -> int:
     """Train a spec and write its run folder."""
     spec = _spec(args)
     from paperkiln.train.display import Display
-    from paperkiln.train.run import Interrupted, before_training, run
+    from paperkiln.train.loop import CHECKPOINT, Interrupted
+    from paperkiln.train.run import before_training, run
 
     _tell(before_training(spec))
-    weights = [spec.folder / f"{name}.safetensors" for name in ("checkpoint", "model")]
+    weights = [spec.folder / name for name in (CHECKPOINT, "model.safetensors")]
     if args.resume and not args.overwrite and not any(path.exists() for path in weights):
         _tell([f"{spec.folder} has nothing to resume: starting from step 1"])
     try:
@@ -100,7 +101,7 @@ def run(args: argparse.Namespace) -> int:
 def demo(args: argparse.Namespace) -> int:
     """Train, ask five questions before and after, and score the probe."""
     from paperkiln.lab.demo import demo
-    from paperkiln.train.run import Interrupted
+    from paperkiln.train.loop import Interrupted
 
     try:
         demo(_spec(args))

@@ -21,8 +21,8 @@ from paperkiln.errors import PaperkilnError
 from paperkiln.formats.safetensors_io import load_tensors, save_tensors
 from paperkiln.spec import parse_spec
 from paperkiln.train.events import Resume, Start, Step, read_events
-from paperkiln.train.loop import CHECKPOINT
-from paperkiln.train.run import STOP_SIGNALS, Interrupted, run
+from paperkiln.train.loop import CHECKPOINT, Interrupted
+from paperkiln.train.run import STOP_SIGNALS, run
 
 KILLER = Path(__file__).with_name("kill_run.py")
 SHORT = {"steps": 6, "checkpoint_every": 2, "eval_every": 3, "gradmap_every": 4, "batch": 2}

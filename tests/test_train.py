@@ -38,7 +38,7 @@ def trainer(tiny: Callable[..., dict[str, Any]], tmp_path: Path) -> Make:
         spec = prepared.spec
         emit = (lambda event: None) if events is None else events.append
         engine = pick_engine(spec.train.device)
-        return Trainer(spec, spec.arch, prepared.tokens, engine, tmp_path, emit)
+        return Trainer(spec, prepared.tokens, engine, tmp_path, emit)
 
     return make
 

@@ -20,7 +20,7 @@ class Parameters:
     def __init__(self, arrays: dict[str, np.ndarray], flat_like: Any, decayed: Iterable[str]):
         """Copy `arrays` into buffers made by `flat_like(numpy 1-D) -> Flat`."""
         decayed = [name for name in decayed if name in arrays]
-        rest = [name for name in arrays if name not in set(decayed)]
+        rest = [name for name in arrays if name not in decayed]
         self.shapes = {name: arrays[name].shape for name in [*decayed, *rest]}
         self._places: dict[str, slice] = {}
         end = 0

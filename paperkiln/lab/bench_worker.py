@@ -127,7 +127,7 @@ def trainer(device: str) -> Callable[[Job], Engine]:
         engine, nowhere = pick_engine(device), Path()  # nothing is saved
         imported = peak_rss_mb()
         trainer = Trainer(
-            spec, config, Tokens(tokens, tokens[:0], 0, ""), engine, nowhere, lambda event: None
+            spec, Tokens(tokens, tokens[:0], 0, ""), engine, nowhere, lambda event: None
         )
         return timed_steps(spec, config, lambda update: trainer.step(update).loss, imported)
 

@@ -23,6 +23,8 @@ from paperkiln.lab.evaluate import evaluate, scored_bytes
 from paperkiln.lab.records import read_record
 from paperkiln.models.decoder import Decoder
 from paperkiln.spec import parse_spec
+from paperkiln.train.data import read_text
+from paperkiln.train.run import prepare
 from paperkiln.train.tinychat import PROBE, ProbeScore
 from paperkiln.train.tinychat import score as score_answers
 from paperkiln.train.tokenizers import Tokenizer
@@ -33,8 +35,6 @@ def score_text(model_path: str, text_path: str | None, device: str = "cpu") -> d
 
     Without a text the run's own validation split is read again from its spec.
     """
-    from paperkiln.train.data import read_text
-
     model = load_run(model_path)
     if text_path is not None:
         text, source = read_text(Path(text_path)), text_path
@@ -53,8 +53,6 @@ def score_text(model_path: str, text_path: str | None, device: str = "cpu") -> d
 
 
 def _validation_split(model: LoadedModel, path: str) -> tuple[np.ndarray, int, str]:
-    from paperkiln.train.run import prepare
-
     if "data" not in model.spec:
         raise PaperkilnError(f"{path}: no run folder, so it has no validation split; give --text")
     prepared = prepare(parse_spec(model.spec, path), model.tokenizer)

@@ -15,13 +15,13 @@ from paperkiln.engine.parameters import Parameters
 from paperkiln.errors import PaperkilnError
 from paperkiln.formats.safetensors_io import load_tensors, save_tensors
 from paperkiln.lab.evaluate import Evaluation, evaluate
-from paperkiln.models.config import ModelConfig, parameter_shapes
+from paperkiln.models.config import parameter_shapes
 from paperkiln.models.decoder import Decoder
 from paperkiln.models.init import init_parameters
 from paperkiln.spec import EarlyStopping, RunSpec
 from paperkiln.train.checkpoint import Progress, load_checkpoint, save_checkpoint
 from paperkiln.train.data import batch
-from paperkiln.train.events import EarlyStop, Eval, Event, Failed, Resume, Step
+from paperkiln.train.events import EarlyStop, Eval, Event, Failed, Step
 from paperkiln.train.optim import decayed_names, grad_norm, make_optimizer
 from paperkiln.train.schedule import lr_scale
 
@@ -50,29 +50,28 @@ class Trainer:
     """One run in progress: `train()` goes to the end, or raises Interrupted."""
 
     def __init__(
-        self, spec: RunSpec, config: ModelConfig, tokens: Tokens, engine: Any, folder: Path,
+        self, spec: RunSpec, tokens: Tokens, engine: Any, folder: Path,
         emit: Callable[[Event], None],
     ) -> None:  # fmt: skip
-        """`config` has its vocab_size; `emit` receives every event."""
-        self.spec, self.config, self.tokens = spec, config, tokens
+        """`spec.arch` has its vocab_size; `emit` receives every event."""
+        self.spec, self.config, self.tokens = spec, spec.arch, tokens
         self.engine, self.folder, self.emit = engine, folder, emit
-        arrays = init_parameters(config, spec.train.seed)
+        arrays = init_parameters(self.config, spec.train.seed)
         self.parameters: Parameters = engine.parameters(
-            arrays, decayed_names(config, spec.train.decay_all)
+            arrays, decayed_names(self.config, spec.train.decay_all)
         )
-        self.optimizer = make_optimizer(self.parameters, engine, spec.train, config)
+        self.optimizer = make_optimizer(self.parameters, engine, spec.train, self.config)
         self.progress = Progress()
         self.stop_requested = False  # set by a signal handler, read between steps
 
     def resume(self) -> None:
-        """Take up the checkpoint of the run folder."""
+        """Take up the run folder's checkpoint; PaperkilnError if another spec or corpus made it."""
         path = self.folder / CHECKPOINT
         self.progress, arrays, state = load_checkpoint(path, self.spec, self.tokens.corpus_sha256)
         for name, array in arrays.items():
             self.parameters.view(name)[...] = self.engine.from_numpy(array)
         for name, buffer in state.items():
             self.optimizer.state[name][...] = self.engine.from_numpy(buffer)
-        self.emit(Resume(step=self.progress.step))
 
     def train(self) -> Progress:
         """Run the steps that are left and return where training ended."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from itertools import accumulate
 from typing import Any, Protocol
 
 from paperkiln.engine.parameters import Flat, Parameters
@@ -177,7 +178,7 @@ class Muon:
         self._matrices = [
             (name, slice(end - rows, end))
             for name, parts in splits.items()
-            for rows, end in zip(parts, _ends(parts), strict=True)
+            for rows, end in zip(parts, accumulate(parts), strict=True)
         ]
         taken = {name: parameters.place(name) for name in splits}
         self._adamw = AdamW(parameters, engine, spec, _complement(taken, len(parameters)))
@@ -236,14 +237,6 @@ def muon_splits(config: ModelConfig, per_head: bool) -> dict[str, list[int]]:
         elif name.startswith("blocks.") and len(shape) == 2:
             splits[name] = [shape[0]]
     return splits
-
-
-def _ends(parts: list[int]) -> list[int]:
-    ends, end = [], 0
-    for rows in parts:
-        end += rows
-        ends.append(end)
-    return ends
 
 
 def _complement(taken: dict[str, slice], n: int) -> list[slice]:

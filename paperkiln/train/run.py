@@ -29,9 +29,8 @@ from paperkiln.models.config import count_parameters
 from paperkiln.spec import RunSpec
 from paperkiln.train import data, events
 from paperkiln.train.card import model_card
-from paperkiln.train.checkpoint import load_checkpoint
 from paperkiln.train.events import Event, EventLog
-from paperkiln.train.loop import BEST, CHECKPOINT, Interrupted, Tokens, Trainer
+from paperkiln.train.loop import BEST, CHECKPOINT, Tokens, Trainer
 from paperkiln.train.tokenizers import Tokenizer
 
 FILES = (
@@ -81,7 +80,7 @@ def run(spec: RunSpec, *, resume: bool = False, overwrite: bool = False,
 
     A folder that holds a run already is taken up with `resume`, emptied with `overwrite` (once
     the spec, the data and the device are known to be good), and refused otherwise. Raises
-    PaperkilnError, or Interrupted after Ctrl-C with a checkpoint on disk.
+    PaperkilnError, or loop.Interrupted after Ctrl-C with a checkpoint on disk.
     """
     if resume and overwrite:
         raise PaperkilnError("--resume goes on and --overwrite starts over: choose one")
@@ -96,29 +95,30 @@ def run(spec: RunSpec, *, resume: bool = False, overwrite: bool = False,
             )
         prepared = prepare(spec, Tokenizer.load(folder / "tokenizer.json") if going_on else None)
         engine = pick_engine(spec.train.device)
-        step = _checkpoint_step(folder, prepared) if going_on else -1
 
         def emit(event: Event) -> None:
             log.append(event)
             listen(event)
 
-        trainer = Trainer(prepared.spec, prepared.spec.arch, prepared.tokens, engine, folder, emit)
+        trainer = Trainer(prepared.spec, prepared.tokens, engine, folder, emit)
         log_path = folder / "events.jsonl"
         if not going_on:  # nothing of an earlier attempt may be taken for this one's
             _empty(folder)
-        elif log_path.exists():
-            events.rewind(log_path, step)
+        else:  # refused, if it is another run's, before anything is written
+            trainer.resume()
+            if log_path.exists():
+                events.rewind(log_path, trainer.progress.step)
         log = EventLog(log_path)
         try:
-            _train_and_export(prepared, trainer, going_on, emit)
+            _train_and_export(prepared, trainer, going_on)
         finally:
             log.close()
     return folder
 
 
-def _train_and_export(prepared: Prepared, trainer: Trainer, going_on: bool, emit: Listener) -> None:
-    spec, tokens, folder, engine = prepared.spec, prepared.tokens, trainer.folder, trainer.engine
-    device = f"{engine.device} ({engine.reason})"
+def _train_and_export(prepared: Prepared, trainer: Trainer, going_on: bool) -> None:
+    spec, tokens, folder, emit = prepared.spec, prepared.tokens, trainer.folder, trainer.emit
+    device = f"{trainer.engine.device} ({trainer.engine.reason})"
     _write_json(folder / "spec.json", spec.model_dump(mode="json"))
     if not going_on:
         prepared.tokenizer.save(folder / "tokenizer.json")
@@ -135,10 +135,10 @@ def _train_and_export(prepared: Prepared, trainer: Trainer, going_on: bool, emit
         )
     )  # fmt: skip
     if going_on:
-        trainer.resume()
+        emit(events.Resume(step=trainer.progress.step))
     with _stop_on_signal(trainer):
         progress = trainer.train()
-    export(prepared, trainer, folder, emit)
+    export(prepared, trainer)
     emit(
         events.Done(
             final_step=progress.step, best_val=progress.best_val,
@@ -147,9 +147,10 @@ def _train_and_export(prepared: Prepared, trainer: Trainer, going_on: bool, emit
     )  # fmt: skip
 
 
-def export(prepared: Prepared, trainer: Trainer, folder: Path, emit: Listener) -> None:
+def export(prepared: Prepared, trainer: Trainer) -> None:
     """Write model.safetensors, model.gguf, record.json and card.md into the run folder."""
     spec, tokenizer, progress = prepared.spec, prepared.tokenizer, trainer.progress
+    folder, emit = trainer.folder, trainer.emit
     best = spec.export.weights == "best"
     weights = trainer.best_weights() if best else trainer.weights()
     save_tensors(folder / "model.safetensors", model_tensors(spec.arch, weights))
@@ -217,15 +218,6 @@ def before_training(spec: RunSpec) -> list[str]:
 
 def _can_resume(folder: Path) -> bool:
     return (folder / CHECKPOINT).exists() and (folder / "tokenizer.json").exists()
-
-
-def _checkpoint_step(folder: Path, prepared: Prepared) -> int:
-    """Return the step to go on from, -1 to start over. Raises PaperkilnError as loading does."""
-    if not _can_resume(folder):
-        return -1
-    sha256 = prepared.tokens.corpus_sha256
-    progress, _, _ = load_checkpoint(folder / CHECKPOINT, prepared.spec, sha256)
-    return progress.step
 
 
 def _refuse_what_is_there(folder: Path, allowed: bool) -> None:
@@ -302,6 +294,3 @@ def _stop_on_signal(trainer: Trainer) -> Iterator[None]:
 def _write_json(path: Path, values: dict[str, Any]) -> None:
     with new_file(path) as aside:
         aside.write_text(json.dumps(values, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-
-
-__all__ = ["Interrupted", "Prepared", "before_training", "export", "prepare", "run"]
