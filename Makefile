@@ -1,4 +1,4 @@
-# make demo   from nothing to a model that talks (install, then about three minutes of training)
+# make demo   from a paper to a model that talks (install, then about three minutes of training)
 # make test   everything that is checked: lint, then all tests (installs what they need)
 # make bench  speed, side by side with torch and llama.cpp (needs a quiet machine)
 # make clean  remove what was built; runs/ stays
@@ -14,7 +14,7 @@ TRAINING_TESTS := $(addprefix tests/test_, train.py resume.py cli.py bad_input.p
 .PHONY: demo test lint bench clean
 
 demo: .venv/installed
-	$(PY) -m paperkiln demo specs/tinychat-quick.json
+	$(PY) -m paperkiln demo specs/tinychat-quick.tex
 
 test: .venv/test-installed lint
 	$(PY) -m pytest -n 2

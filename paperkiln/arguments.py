@@ -11,10 +11,44 @@ import paperkiln
 def build_parser(cli: Any) -> argparse.ArgumentParser:
     """Return the parser of every verb; `cli` is the module with a function for each."""
     parser = argparse.ArgumentParser(
-        prog="paperkiln", description="Train, export and talk to small language models."
+        prog="paperkiln",
+        description="From a paper to its model: read it, train it, export it, talk to it.",
     )
     parser.add_argument("--version", action="version", version=paperkiln.__version__)
     verbs = parser.add_subparsers(metavar="VERB", required=True)
+
+    p = _verb(
+        verbs, "paper", cli.paper, "paper 1706.03762", "paper my-paper.tar.gz --html report.html",
+        "paper 1706.03762 --spec transformer.json --fit cpu",
+    )  # fmt: skip
+    p.add_argument(
+        "paper", help="an arXiv id or link, a .tex, .tar.gz, .gz, .zip or folder, or - for stdin"
+    )
+    p.add_argument("--main", metavar="FILE", help="the main .tex file, if the choice is wrong")
+    p.add_argument("--size", metavar="NAME", help="of several models, this one, as base or 1.4B")
+    _json(p)
+    p.add_argument("--html", metavar="FILE", help="write a page: values beside the source")
+    p.add_argument("--spec", metavar="FILE", help="write a run spec for: paperkiln run FILE")
+    p.add_argument("--hf", metavar="FILE", help="write a config.json for transformers")
+    p.add_argument("--python", metavar="FILE", help="write a script that builds the model")
+    p.add_argument(
+        "--fit", metavar="SIZE",
+        help="scale --spec and --python to this many parameters (3M, 500k), or to this machine: cpu",
+    )  # fmt: skip
+    p.add_argument("--offline", action="store_true", help="use what was fetched before, no network")
+    p.add_argument("--refresh", action="store_true", help="fetch it again")
+
+    p = _verb(
+        verbs, "paper-bench", cli.paper_bench, "paper-bench --papers ../shared/papers",
+        "paper-bench --arxiv --json",
+    )  # fmt: skip
+    what = p.add_mutually_exclusive_group(required=True)
+    what.add_argument("--papers", metavar="DIR", help="a folder of sources with manifest.jsonl")
+    what.add_argument(
+        "--arxiv", action="store_true", help="the shipped truth of 40 papers, fetched from arXiv"
+    )
+    p.add_argument("--offline", action="store_true", help="only those that were fetched before")
+    _json(p)
 
     p = _verb(verbs, "plan", cli.plan, "plan specs/tinychat-quick.json --set train.lr=1e-3")
     p.add_argument("spec", nargs="?", help="a spec file or a run folder")
@@ -32,8 +66,10 @@ def build_parser(cli: Any) -> argparse.ArgumentParser:
     p.add_argument("--resume", action="store_true", help="go on from the last checkpoint")
     p.add_argument("--overwrite", action="store_true", help="delete the run that is there")
 
-    p = _verb(verbs, "demo", cli.demo, "demo specs/tinychat-quick.json")
-    p.add_argument("spec", help="a spec that trains on tinychat")
+    p = _verb(
+        verbs, "demo", cli.demo, "demo specs/tinychat-quick.tex", "demo specs/tinychat-quick.json"
+    )
+    p.add_argument("spec", metavar="paper", help="a paper, or a spec that trains on tinychat")
     _spec_options(p)
 
     p = _verb(

@@ -12,7 +12,7 @@ import json
 import os
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -59,7 +59,52 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
 
 
+def paperfetch() -> int:
+    """Run `paperkiln paper`: the console script for those who only want the architecture."""
+    return main(["paper", *sys.argv[1:]])
+
+
 # --- verbs ---------------------------------------------------------------------------------
+
+
+def paper(args: argparse.Namespace) -> None:
+    """Read a paper's architecture, each value with the quote that proves it."""
+    from paperkiln.papers.extract import extract, read_document
+    from paperkiln.papers.obtain import obtain
+
+    if args.fit and not (args.spec or args.python):
+        raise PaperkilnError("--fit scales what is written; add --spec FILE or --python FILE")
+    with _download_progress() as progress:
+        files, paper_id = obtain(
+            args.paper, offline=args.offline, refresh=args.refresh, progress=progress,
+            notice=lambda text: print(f"note: {text}", file=sys.stderr),
+        )  # fmt: skip
+    document = read_document(files, args.main)
+    architecture = extract(document, args.size, paper_id)
+    if args.json:
+        _print_json(architecture.to_json())
+    elif not (args.spec or args.hf or args.python or args.html):
+        from rich.console import Console
+
+        from paperkiln.papers.report import show
+
+        show(architecture, Console(soft_wrap=False, highlight=False))
+    _write_from_paper(args, architecture, document)
+
+
+def paper_bench(args: argparse.Namespace) -> int:
+    """Measure how well papers are read, against known truth."""
+    from paperkiln.papers.bench import bench_arxiv, bench_folder, verdict
+
+    report = bench_folder(args.papers) if args.papers else bench_arxiv(args.offline)
+    if args.json:
+        _print_json(report.to_json())
+    else:
+        print("\n".join(report.lines()))
+    code, reasons = verdict(report)
+    for reason in reasons:
+        print(f"paperkiln: {reason}", file=sys.stderr)
+    return code
 
 
 def plan(args: argparse.Namespace) -> None:
@@ -99,12 +144,13 @@ def run(args: argparse.Namespace) -> int:
 
 
 def demo(args: argparse.Namespace) -> int:
-    """Train, ask five questions before and after, and score the probe."""
-    from paperkiln.lab.demo import demo
+    """Read a paper, train its model on small talk, ask five questions and score the probe."""
+    from paperkiln.lab.demo import demo, spec_from_paper
     from paperkiln.train.loop import Interrupted
 
+    is_spec = Path(args.spec).suffix == ".json" or (Path(args.spec) / "spec.json").exists()
     try:
-        demo(_spec(args))
+        demo(_spec(args) if is_spec else spec_from_paper(args.spec, _overrides(args)))
     except Interrupted as stopped:
         print(f"{stopped}, saved; the same command goes on", file=sys.stderr)
         return 130
@@ -255,18 +301,72 @@ def _accept_any_character() -> None:
             stream.reconfigure(errors="replace")
 
 
+@contextlib.contextmanager
+def _download_progress() -> Iterator[Callable[[int, int | None], None]]:
+    """Yield what shows the bytes of a download on the terminal."""
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
+
+    columns = (TextColumn("fetching"), BarColumn(), DownloadColumn())
+    bar = Progress(*columns, console=Console(stderr=True), transient=True)
+
+    def progress(done: int, total: int | None) -> None:
+        if not bar.tasks:
+            bar.add_task("source", total=total)
+            bar.start()
+        bar.update(bar.tasks[0].id, completed=done, total=total)
+
+    try:
+        yield progress
+    finally:
+        if bar.tasks:  # nothing is shown of what came from the cache or the disk
+            bar.stop()
+
+
+def _write_from_paper(args: argparse.Namespace, architecture: Any, document: Any) -> None:
+    """Write what --spec, --hf, --python and --html ask for, and say what was not taken over."""
+    from paperkiln.formats.atomic import new_file
+    from paperkiln.papers.emit import to_hf, to_python, to_spec
+
+    written: dict[str, str] = {}
+    notes: list[str] = []
+    if args.spec:
+        spec, notes = to_spec(architecture, args.fit)
+        from paperkiln.spec import parse_spec
+
+        parse_spec(spec, args.spec)
+        written[args.spec] = json.dumps(spec, indent=2, ensure_ascii=False) + "\n"
+    if args.hf:
+        config, more = to_hf(architecture)
+        notes += [note for note in more if note not in notes]
+        written[args.hf] = json.dumps(config, indent=2, ensure_ascii=False) + "\n"
+    if args.python:
+        written[args.python] = to_python(architecture, args.fit)
+    if args.html:
+        from paperkiln.papers.page import to_html
+
+        written[args.html] = to_html(architecture, document)
+    _tell(notes)
+    for path, text in written.items():
+        with new_file(path) as aside:
+            aside.write_text(text, encoding="utf-8", newline="\n")
+        print(path, file=sys.stderr if args.json else sys.stdout)
+
+
 def _spec(args: argparse.Namespace) -> Any:
     """Return the spec of the arguments: a file, or a run folder's own."""
     from paperkiln.spec import read_spec
 
     path = Path(args.spec)
-    overrides = list(args.set)
-    if args.device:
-        overrides.append(f"train.device={args.device}")
+    overrides = _overrides(args)
     if path.is_dir():  # the folder that is named, even if it was moved since
         overrides.insert(0, f"out_dir={json.dumps(str(path))}")
         path = path / "spec.json"
     return read_spec(path, overrides)
+
+
+def _overrides(args: argparse.Namespace) -> list[str]:
+    return [*args.set, *([f"train.device={args.device}"] if args.device else [])]
 
 
 def _sampling(args: argparse.Namespace) -> Any:

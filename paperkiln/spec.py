@@ -160,6 +160,9 @@ class RunSpec(_Section):
     out_dir: Annotated[str | None, _IS_PATH] = Field(
         None, description="Run folder; runs/NAME when unset."
     )
+    notes: tuple[str, ...] = Field(
+        (), max_length=200, description="Remarks that are kept with the run, as where it came from."
+    )
     arch: ModelConfig = Field(ModelConfig(), description="The model.")
     data: DataSpec = Field(DataSpec(), description="The text.")
     train: TrainSpec = Field(TrainSpec(), description="The training.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
@@ -16,7 +17,11 @@ from paperkiln.infer.load import load_run
 from paperkiln.infer.sampling import Sampling
 from paperkiln.lab.score import answer, probe
 from paperkiln.models.init import init_parameters
-from paperkiln.spec import RunSpec
+from paperkiln.papers.emit import to_spec
+from paperkiln.papers.extract import extract, read_document
+from paperkiln.papers.obtain import obtain
+from paperkiln.papers.report import show
+from paperkiln.spec import RunSpec, apply_override, parse_spec
 from paperkiln.train.display import Display
 from paperkiln.train.run import run, where_gguf_opens
 from paperkiln.train.tinychat import DEMO_QUESTIONS, PROBE
@@ -31,6 +36,21 @@ def babble(model: NumpyDecoder, tokenizer: Tokenizer, question: str, n_tokens: i
         end_ids=(),
     )  # fmt: skip
     return printable(" ".join(last.result.text.split()))
+
+
+def spec_from_paper(path: str, overrides: list[str]) -> RunSpec:
+    """Read a paper's architecture, show it, and return the spec that trains it on small talk."""
+    architecture = extract(read_document(obtain(path)[0]))
+    show(architecture, Console(file=sys.stdout, highlight=False))
+    print()
+    values, _ = to_spec(architecture)
+    values["name"] = Path(path).stem
+    values["data"]["corpus"] = "tinychat"
+    every = max(values["train"]["steps"] // 13, 1)
+    values["train"] |= {"eval_every": every, "checkpoint_every": every}
+    for override in overrides:
+        apply_override(values, override)
+    return parse_spec(values, path)
 
 
 def demo(spec: RunSpec) -> None:

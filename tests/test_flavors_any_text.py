@@ -1,0 +1,43 @@
+"""Flavours of any text: read in bounded time, every quote verbatim."""
+
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from paperkiln.papers.document import SourceFile
+from paperkiln.papers.flavors import read_flavors
+from paperkiln.papers.latex import read_latex
+
+_WORDS = st.sampled_from(
+    ["RMSNorm", "LayerNorm", "GELU", "SwiGLU", "RoPE", "learned position embeddings", "we use",
+     "instead of", "no", "replaced by", "is used", "(", ")", ",", ".", ";", "which", "GPT-2",
+     "compared to", "\\cite{a}", "rather than", "the vision encoder", "&", "\\\\", "$", "{", "}",
+     "\\section{Related Work}"]
+)  # fmt: skip
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(_WORDS, max_size=40))
+def test_any_text_is_read_and_quoted(words):
+    source = "\\documentclass{article}\\begin{document}" + " ".join(words) + "\\end{document}"
+    document = read_latex({"m.tex": SourceFile("m.tex", source)}, "m.tex")
+    for reading in read_flavors(document).values():
+        assert (reading.value is None) == bool(reading.reason)
+        for mention in reading.mentions:
+            quote = mention.evidence
+            assert source[quote.start : quote.end] == quote.quote
+
+
+@pytest.mark.parametrize(
+    "bait",
+    ["We use RMSNorm instead of LayerNorm, ", "the SwiGLU of a ", "RMSNorm\n\n",
+     "learned position ",
+     "causal ", "a-a-a-a-", "replace ", "GPT-2 ", "RMSNorm & "],
+)  # fmt: skip
+def test_time_is_bounded(bait):
+    document = read_latex({"m.tex": SourceFile("m.tex", bait * (200_000 // len(bait)))}, "m.tex")
+    began = time.perf_counter()
+    read_flavors(document)
+    assert time.perf_counter() - began < 4

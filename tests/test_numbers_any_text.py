@@ -1,0 +1,80 @@
+"""Numbers of any text: read in bounded time that grows with its length, every quote verbatim."""
+
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from mini_paper import numbers, paper
+
+_WORDS = st.sampled_from(
+    ["we use", "the model has", "layers", "heads", "hidden size of", "d_model =", "$d_{ff}$",
+     "4 \\cdot d_{model}", "12", "8", "K", "512", "1.5", "$2^{15}$", "99^{64}", "1e99", "0^{-3}",
+     "12K", "3M", "%", "experts", "top-2 of", "per token", "a vocabulary", "context window of",
+     "base", "large", "BERT", "(ours)", ",", ".", ";", ":", "(", ")", "/", "×", "&", "\\\\", "–",
+     "\\section{Ablation}", "\\item", "respectively", "and", "or", "the number of", "dimension",
+     "the teacher", "each", "\\multirow{3}{*}{Layers}", "\\multicolumn{2}{c}{Heads}", "\n\n"]
+)  # fmt: skip
+_TEXT = st.lists(_WORDS | st.text(max_size=4), max_size=40).map(" ".join)
+
+
+@settings(max_examples=150, deadline=None)
+@given(_TEXT, st.booleans(), st.text(max_size=20))
+def test_any_text_is_read_and_quoted(body, tabular, title):
+    if tabular:
+        body = f"\\begin{{tabular}}{{lll}}{body}\\end{{tabular}}"
+    source = f"\\section{{Model}} {body}"
+    document = paper(source, title)
+    for value in numbers(source, title).values.values():
+        for quote in value.evidence:
+            text = document.files[quote.file].text
+            assert text[quote.start : quote.end] == quote.quote
+
+
+@pytest.mark.parametrize(
+    "bait",
+    ["number of ", "hidden transformer decoder ", "12 large deep dense ", "12 ", "1,", "1,234,567,",
+     "1", "A", "A-A", "Aa", "d = ", "d = d_k/h ", "layers and heads ", "token byte word ", "-", "(",
+     "our a ", "vision encoder ", "We call A A A ", "hidden    ", "12 layers and ",
+     "a b c is the ", "The hidden size is 512, we use 8 heads and 12 layers. ",
+     "\\section{A vision}\nWe use 12 layers.\n\n"],
+)  # fmt: skip
+def test_time_is_bounded(bait):
+    body = bait * (300_000 // len(bait))
+    paper(body)
+    began = time.perf_counter()
+    numbers(body)
+    assert time.perf_counter() - began < 5
+
+
+@pytest.mark.parametrize(
+    "rows",
+    ["Layers & 12 \\\\\n" * 20_000,
+     ("\\#" * 30 + " & 12 \\\\\n") * 3_000,
+     "number of total number of n n n & 12 \\\\\n" * 5_000,
+     "&".join(["Layers", "Heads"] * 32) + "\\\\\n" + ("&".join(["12"] * 64) + "\\\\\n") * 300,
+     "\\multirow{100000}{*}{Layers} & \\multicolumn{64}{c}{12} \\\\\n" * 3_000],
+)  # fmt: skip
+def test_time_of_tables_is_bounded(rows):
+    began = time.perf_counter()
+    numbers(f"\\begin{{tabular}}{{ll}}{rows}\\end{{tabular}}")
+    assert time.perf_counter() - began < 5
+
+
+def test_a_long_paper_is_read_in_time():
+    paragraph = (
+        "We study how a model of this kind behaves when the data change. In Section 3 we compare "
+        "it with 4 others on 12 tasks (Table 2); the loss falls by 3.2\\%. Our model has 12 "
+        "layers, a hidden size of 768 and a vocabulary of 32,000 tokens. It is trained for "
+        "100K steps.\n\n"
+    )
+    times = []
+    for size in (40_000, 160_000, 640_000):
+        body = paragraph * (size // len(paragraph))
+        numbers(body)
+        began = time.perf_counter()
+        found = numbers(body)
+        times.append(time.perf_counter() - began)
+        assert found.values["n_layers"].value == 12
+    assert times[1] < 1.0  # 0.4 s on two idle cores of ours
+    assert times[2] < 8 * times[1]
