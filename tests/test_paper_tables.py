@@ -5,6 +5,21 @@ from mini_paper import asserted, numbers, section, table
 
 # A table and every value that it asserts.
 TABLES = [
+    # A part's labels are the model's where no others are; a later part is something else.
+    (table("Components.", "& Base & Large", "Denoiser blocks & 12 & 32",
+           "Denoiser hidden width & 768 & 1280", "Attention heads & 12 & 16",
+           "Prompt Transformer blocks & 6 & 6", "Prompt Transformer hidden width & 512 & 512"),
+     {"n_layers": 12, "d_model": 768, "n_heads": 12}),
+    # Groups of a header are networks of their own; where all are parts, the first is the model.
+    (table("Architecture of the models.",
+           r"\multirow{2}{*}{Model} & Embedding & \multicolumn{3}{c}{Image Encoder} & "
+           r"\multicolumn{3}{c}{Text Encoder}",
+           r" & dimension & \#layers & width & \#heads & \#layers & width & \#heads",
+           "Base & 256 & 12 & 768 & 12 & 10 & 512 & 8"),
+     {"n_layers": 12, "d_model": 768, "n_heads": 12}),
+    (table("Arms of the study.", "Arm & Shape", "Ours & 20L $d$512, no FFN"),
+     {"n_layers": 20, "d_model": 512}),
+    (table("Training hyperparameters.", "Setting & Value", "GPU hours (h) & 6", "Batch & 64"), {}),
     (table(
         "The models and their shapes.",
         r"Model Name & $n_{\text{params}}$ & $n_{\text{layers}}$ & $d_{\text{model}}$ & "

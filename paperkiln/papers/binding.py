@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from paperkiln.papers.compact import compact
 from paperkiln.papers.fields import Term, terms
 from paperkiln.papers.phrases import phrases
 from paperkiln.papers.quantities import Quantity, quantities
@@ -90,6 +91,17 @@ _WIDTH = re.compile(  # what a feed-forward is a multiple of
     r"(?:model|hidden|embedding)\s+(?:dimension(?:ality)?|size|width))"
 )
 
+_NO_DROPOUT = re.compile(  # but not "no dropout at inference"
+    r"\b(?:no|without(?:\sany)?|not\s(?:use|apply)(?:\sany)?)\s(?P<dropout>drop-?out)\b"
+    r"(?!\s(?:\w+\s){0,3}(?:at|during|for|in)\s(?:inference|test|evaluation|generation))",
+    re.IGNORECASE,
+)
+_MLP_WITH = re.compile(
+    r"(?P<layers>layers?[\s-])?(?:mlps?|ffns?|feed-?forward\s(?:networks?|layers?)|perceptrons?)\s"
+    r"(?:with|of|has|have|having|uses?)\s(?:an?\s|the\s)?$",
+    re.IGNORECASE,
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Bound:
@@ -105,7 +117,7 @@ class Bound:
 def bind(sentence: str, symbols: dict[str, str]) -> list[Bound]:
     """Return the terms of a sentence with their quantities, in the order of the quantities."""
     numbers = quantities(sentence)[:_MAX_NUMBERS]
-    if not numbers:
+    if not numbers and not _NO_DROPOUT.search(sentence):
         return []
     named = with_symbols(sentence, terms(sentence), symbols)
     numbers = [q for q in numbers if not any(_overlap(t, q) for t in named)]
@@ -119,7 +131,17 @@ def bind(sentence: str, symbols: dict[str, str]) -> list[Bound]:
             taken[quantity] = bound
             used.add(bound.term)
     bounds = [taken[q] for q in numbers if q in taken]
-    return bounds + list(_equated(sentence, named, bounds))
+    bounds += _equated(sentence, named, bounds)
+    present = {bound.term.field for bound in bounds}
+    none = _NO_DROPOUT.search(sentence)
+    if none and "dropout" not in present:
+        term = Term("dropout", "size", 0.5, *none.span("dropout"))
+        bounds.append(Bound(term, Quantity(0, *none.span()), "none is used", term.strength))
+    return bounds + [
+        Bound(term, quantity, "in short form", term.strength)
+        for term, quantity in compact(sentence)
+        if term.field not in present
+    ]
 
 
 def _overlap(term: Term, quantity: Quantity) -> bool:
@@ -142,6 +164,8 @@ def _counted(sentence: str, quantity: Quantity, named: list[Term]) -> Bound | No
     if not _may_stand_between(words, term) or _is_partial(sentence, quantity, term):
         return None
     word = sentence[quantity.start : quantity.end].lower()
+    if re.search(r"[A-Za-z]-$", sentence[: quantity.start][-2:]):
+        return None  # the 7 of "RWKV-7 blocks"
     no_count = word == "single" or (word == "one" and not gap.startswith("-"))
     if no_count and term.field != "n_kv_heads":
         return None  # "one head may specialise" counts nothing
@@ -173,6 +197,7 @@ def _is_partial(sentence: str, quantity: Quantity, term: Term) -> bool:
         or _EVERY_OTHER.search(sentence[max(quantity.start - 60, 0) : quantity.start])
         or (term.field == "n_parameters" and _OF_A_PIECE.search(sentence[: quantity.start][-60:]))
         or _OTHER_NET.match(after)
+        or _OTHER_NET.match(after.partition(" ")[2])
         or after.startswith(("--", "–"))
     )
 
@@ -203,6 +228,10 @@ def _sized(
         return None
     if term.field == "n_layers" and _OTHER_NET.match(after.lstrip()):
         return None
+    if term.field == "d_model" and (net := _MLP_WITH.search(sentence[: term.start][-40:])):
+        if net["layers"]:
+            return None  # "a 2-layer MLP with hidden size 1024" is some head
+        term = replace(term, field="d_ff", strength=term.strength - 0.5)
     if term.field == "vocab_size" and re.match(r"\s*(?:bpe\s+)?merge", after, re.IGNORECASE):
         return None  # each adds an entry to those that are there before
     return Bound(

@@ -76,7 +76,7 @@ SILENT: dict[str, int] = {
         2,
     ),
     "definecolor": 3, "crefname": 3, "Crefname": 3, "specialrule": 3, "titleformat": 5,
-    "titlespacing": 4, "newcolumntype": 2, "theoremstyle": 1, "addcontentsline": 3,
+    "titlespacing": 4, "usefont": 4, "fontfamily": 1, "fontseries": 1, "fontshape": 1, "newcolumntype": 2, "theoremstyle": 1, "addcontentsline": 3,
     "tableofcontents": 0, "printbibliography": 0, "allowdisplaybreaks": 0, "rule": 2,
     "DeclareGraphicsExtensions": 1, "icmlauthor": 2, "icmlaffiliation": 2, "addlinespace": 0,
     "includepdf": 1, "maketitle": 0, "markboth": 2, "DeclarePairedDelimiter": 3, "IfFileExists": 1,

@@ -43,7 +43,7 @@ def _some(words: str) -> str:
 # d_model leaves no doubt, "width" alone does.
 _TERMS: list[tuple[str, Role, float, list[str]]] = [
     # Experts, before the feed-forward that each of them is.
-    ("expert_d_ff", "size", 1.0, [
+    ("expert_d_ff", "both", 1.0, [
         rf"(?:moe|experts?(?:'s)?|per[\s-]expert|routed[\s-]experts?){_S}(?:{_FFN}{_S})?"
         rf"(?:network{_S})?(?:intermediate|hidden|inner|{_FFN})(?:{_S}(?:hidden|inner|layer))?"
         rf"(?:{_S}{_DIM})?",
@@ -83,7 +83,7 @@ _TERMS: list[tuple[str, Role, float, list[str]]] = [
     ("n_kv_heads", "size", 1.5, [
         r"n_\{?kv(?:_?-?heads?)?", r"num_(?:key_value|kv)_heads", r"h_kv", r"n_kv-heads",
     ]),
-    ("head_dim", "size", 1.5, [
+    ("head_dim", "both", 1.5, [
         rf"{_some('attention|query|key|value|per')}(?:attention/)?heads?{_S}{_DIM}"
         rf"(?!{_S}of{_S}the{_S}model)",
         rf"{_DIM}\s+(?:(?:per|(?:of|for)\s+(?:each|every|the))\s+(?:attention\s+)?heads?|"
@@ -159,7 +159,7 @@ _TERMS: list[tuple[str, Role, float, list[str]]] = [
         r"p_drop", r"resid_pdrop",
     ]),
     # The feed-forward, before "hidden size" alone.
-    ("d_ff", "size", 1.5, [
+    ("d_ff", "both", 1.5, [
         rf"(?:{_FFN}|intermediate|filter){_S}"
         + _some(
             r"networks?|layers?|sub-?layers?|block|module|hidden|inner|intermediate|state|expansion"
@@ -205,6 +205,7 @@ _TERMS: list[tuple[str, Role, float, list[str]]] = [
         rf"(?:(?<=layers\s)|(?<=blocks\s))(?:each\s+)?(?:of|with)\s+(?:an?\s+)?{_DIM}",
     ]),
     ("d_model", "count", 0.5, [r"(?<=-)wide(?!\s+(?:sliding|window|attention|local|context))"]),
+    ("d_model", "count", 1.0, [r"(?<=[0-9]-)wide"]),
     ("d_model", "size", -0.25, [r"width"]),
     ("d_ff", "size", -0.25, [r"ffn?", r"mlp"]),
     ("d_model", "both", 0.0, [r"hidden(?:\s+(?:units|states?))?\b"]),

@@ -125,6 +125,16 @@ _ASIDE = re.compile(r"\(([^()]*)\)")
 _MAX_LABEL = 70  # characters
 
 
+# Words that make a label one of something else: "output dimension", "patch layers".
+_OTHER_THING = phrases(
+    "output|input|batch|patch|image|projection|projected|latent|lora|adapter*|moe|expert*|dense|"
+    "shared|conv*|linear|frozen|mtp|first|last|top|final|extra|recurrent|lstm|gru|cnn|unet|dropout|"
+    "attention|prediction|classification|cross|looped|recursive|sparse|state|key|value|kv|cache|"
+    "time|class|label|joint|common|per|max|min|minimum|maximum|average|mean|number|trainable"
+)
+_SHAPE = frozenset({"d_model", "n_layers", "n_heads", "d_ff"})
+
+
 @dataclass(frozen=True)
 class Label:
     """What a cell names: the field, a factor from its unit, and how sure the words are."""
@@ -137,6 +147,8 @@ class Label:
     """A word like "size" or "dim", which means the model's only beside its layers or heads."""
     second: bool = False
     """Of a length that the model was not trained with: "extended context"."""
+    part: str = ""
+    """What stands before the field's own name: "denoiser" in "Denoiser blocks"."""
 
 
 _NOTHING = Label("")
@@ -167,7 +179,8 @@ def _pair(string: str) -> list[Label]:
     if aside and "/" in aside[1]:
         common = _COUNTED.sub("", _ASIDE.sub("", string), count=1)
         parts = [f"{part} {common}" for part in aside[1].split("/")]
-    found = [name_of(part) or _NOTHING for part in parts]
+    named = [name_of(part) for part in parts]
+    found = [name if name and not name.part else _NOTHING for name in named]
     fields = [named.field for named in found if named.field]
     return found if fields and len(set(fields)) == len(fields) else []
 
@@ -185,13 +198,26 @@ def name_of(string: str) -> Label | None:
     aside = " ".join(_ASIDE.findall(string))
     plain = " ".join(_ASIDE.sub(" ", string).split()).strip(" :*†‡^")
     parts = () if re.search(r"\d", plain) else re.split(r"\s*[,=:]\s*", plain)
-    for text in (string, plain, *parts, aside):
+    # "(D)" may name the field by itself, "(h)" is a unit.
+    for text in (string, plain, *parts, "" if aside in ("h", "s", "m") else aside):
         for candidate in (text, _TRAILING.sub("", text)):
             if name := _whole(candidate):
                 return Label(
                     name, string, factor, symbol=len(candidate) <= 2,
                     bare=bool(_BARE.fullmatch(candidate)), second=bool(_SECOND.search(string)),
                 )  # fmt: skip
+    return _of_part(plain)
+
+
+def _of_part(plain: str) -> Label | None:
+    """Return what "Denoiser hidden width" names, with the part of the model it is of."""
+    words = plain.split()
+    for n in range(1, min(4, len(words)) if "/" not in plain else 1):
+        part, rest = " ".join(words[:n]).lower(), " ".join(words[n:])
+        if _OTHER_THING.search(part) or _BARE.fullmatch(rest):
+            return None
+        if (name := _whole(rest)) in _SHAPE:
+            return Label(name, plain, part=part)
     return None
 
 

@@ -127,7 +127,11 @@ def rival_of(main: Record, records: list[Record]) -> Record | None:
     describes its model is not put in doubt by what an experiment or an appendix uses.
     """
     for record in records:
-        if record.key[0] == main.key[0] or record.variant:
+        if (
+            record.key[0] == main.key[0]
+            or record.variant
+            or len(record.core) < min(len(main.core), 2)
+        ):
             continue
         if main.describes and not record.describes:
             continue

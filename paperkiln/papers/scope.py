@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from itertools import islice
 
 from paperkiln.papers.ancestors import ANCESTORS
 from paperkiln.papers.document import Document, Section
@@ -69,7 +70,9 @@ _NAMED_SUBJECT = re.compile(
     r"(?P<name>(?=[A-Z][\w-]{0,30}[A-Z])[A-Z][\w-]{2,60})(?:\s+models?)?\s+"
     r"(?:has|have|uses?|contains?|is|are|consists?|comes|employs?|adopts?)\b"
 )
-_MAX_TITLE, _MAX_HEADS = 300, 50_000  # characters of a heading, and of all
+_MAX_TITLE = 300  # characters of a heading
+_MAX_HEADS = 20_000  # characters that are searched for the subject of a report
+_MANY_BLOCKS = 60
 _NEW_SUBJECT = re.compile(
     r"[;:]\s|\b(?:whereas|while|but|and the|followed by)\b"
     r"|\b(?:our|the (?:proposed|main|final|full|student))\s+(?:[\w-]+\s+){0,2}"
@@ -99,6 +102,21 @@ _ALIASES = re.compile(
 )
 
 
+_APART = re.compile(r"\b(?:separate|auxiliary|additional|secondary|external)\s+(?:\w+\s+)?$", re.I)
+
+
+_CONJUNCTION = re.compile(r",\s*(?:and\s)?|\s(?:and|&|vs\.?|or)\s|/|\+", re.I)
+
+
+def _subject(document: Document) -> str:
+    """Return the model that a report with no name of its own is about: BERT, in one about BERT."""
+    blocks = islice((b for b in document.prose if b.section.kind != "related"), _MANY_BLOCKS)
+    text = " ".join(block.text.string for block in blocks)[:_MAX_HEADS]
+    named = Counter(match[0].lower() for match in _ALIASES.finditer(text))
+    name, n = named.most_common(1)[0] if named else ("", 0)
+    return name if n >= 8 and n > 0.6 * named.total() else ""
+
+
 class Scope:
     """Decides, for one paper, whose model a phrase speaks of."""
 
@@ -106,11 +124,8 @@ class Scope:
         self.own_names = own_names
         self._sections: dict[Section, str] = {}
         self._topic = document.title.string[:_MAX_TITLE].lower()
-        if not own_names:  # a report about BERT has headings about BERT, and no name of its own
-            headings = (b.text.string for b in document.prose if b.kind == "heading")
-            heads = " ".join(headings)[:_MAX_HEADS]
-            named = Counter(m[0].lower() for m in _ALIASES.finditer(heads))
-            self._topic += " " + " ".join(name for name, n in named.items() if n >= 2)
+        if not own_names:
+            self._topic += f" {_subject(document)}"
         names = "|".join(re.escape(name) for name in sorted(own_names, key=len, reverse=True))
         self._own = re.compile(rf"(?<!\w)(?:{names})(?!\w)", re.IGNORECASE) if names else None
 
@@ -153,9 +168,11 @@ class Scope:
     def section(self, section: Section) -> str:
         """Return the component that a section, or one that holds it, is about."""
         if section not in self._sections:
-            title = section.title.string[:_MAX_TITLE]
+            # "Encoder and predictor" is about both, so about the model.
+            pieces = _CONJUNCTION.split(section.title.string[:_MAX_TITLE])
+            parts = [self.part(piece) for piece in pieces]
             above = self.section(section.parent) if section.parent else ""
-            self._sections[section] = self.part(title) or above
+            self._sections[section] = parts[0] if all(parts) else above
         return self._sections[section]
 
     def clause(self, before: str, after: str) -> str:
@@ -163,6 +180,8 @@ class Scope:
 
         `before` is the sentence up to the statement, `after` what follows in the same clause.
         """
+        if _APART.search(before):
+            return "a separate network"
         subject = _NEW_SUBJECT.split(before)[-1]
         if found := self.part(subject) or self.part(_COUNTED_THING.match(after)[0]):
             return found

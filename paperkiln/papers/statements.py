@@ -87,9 +87,10 @@ def _read_cells(
 ) -> Iterator[Reading]:
     """Read the cells that hold a whole description: "encoder (3 blocks, d = 128, 4 heads)"."""
     for row in table.rows:
+        owner = scope.header(row[0].text.string) if row else ""
         for cell in row:
             string = cell.text.string
-            if 20 < len(string) < 400 and sum(c.isdigit() for c in string) > 1:
+            if not owner and 8 < len(string) < 400 and sum(c.isdigit() for c in string) > 1:
                 block = Block("cell", cell.text, table.section)
                 found = list(_read_block(block, order, symbols, scope))
                 if len({reading.field for reading in found}) > 1:

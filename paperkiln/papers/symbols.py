@@ -31,6 +31,7 @@ _NUMBERED = re.compile(r"\d[\s-]+$")  # "16 heads, D = 128" gives D to something
 _ASSIGNED = re.compile(rf"(?<![\w^.{{/·×]){_LETTER}\s*(?==\s*\d)")
 _ALONE = re.compile(rf"(?<![\w^]){_LETTER}(?<![aI])(?!\w)")
 _WORDS = frozenset({"a", "i", "I", "is", "as"})
+_ROTARY = re.compile(r"\brope\b|\brotary\b", re.IGNORECASE)
 _NEAR = 40  # characters between a letter and what it stands for
 
 
@@ -81,6 +82,8 @@ def with_symbols(sentence: str, named: list[Term], symbols: dict[str, str]) -> l
             continue
         if match[1] in symbols:
             insort(found, Term(symbols[match[1]], "size", 1.0, start, end), key=lambda t: t.start)
+        elif match[1] == "θ" and _ROTARY.search(sentence):
+            insort(found, Term("rope_theta", "size", 1.0, start, end), key=lambda t: t.start)
         elif match[1] in _CUSTOMARY:
             customary.append(Term(_CUSTOMARY[match[1]], "size", 0.0, start, end))
     present = {term.field for term in found}

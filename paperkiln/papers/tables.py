@@ -31,6 +31,7 @@ _VARIED = phrases("ablat*|sweep*|variant*|variation*|sensitiv*|effect of|impact 
 _BASE = phrases("base|default|main|final|full")
 _UNNAMED = re.compile(r"(?:values?|settings?|)", re.IGNORECASE)  # a column of one model
 _SHAPE = frozenset({"n_layers", "n_heads", "n_kv_heads", "d_ff"})
+_CORE = frozenset({"d_model", "n_layers", "n_heads", "d_ff"})
 _CELL_SCORE = 2.0  # of a labelled cell: it says nothing else
 _MAX_PLACES = 60_000  # in all tables together; no paper has as many
 _MAX_WIDTH = 64  # columns
@@ -148,6 +149,7 @@ def _labelled_rows(grid: _Grid) -> dict[int, tuple[int, list[Label]]]:
 
 def _read_columns(grid: _Grid, down: dict[int, tuple[int, list[Label]]]) -> Iterator[Reading]:
     names = grid.matrix[0] if 0 not in down else []
+    whole = _whole_model([found[0] for _, found in down.values()])
     own_named = any(grid.scope.names_own(grid.string(cell)) for cell in names)
     group = ""
     for i, row in enumerate(grid.matrix):
@@ -156,6 +158,7 @@ def _read_columns(grid: _Grid, down: dict[int, tuple[int, list[Label]]]) -> Iter
             continue
         first, found = down[i]
         of_group = grid.scope.part(grid.string(row[0]) if first else group)
+        of_group = of_group or (found[0].part if found[0].part != whole else "")
         for j in range(first + 1, len(row)):
             cell = row[j]
             if j > first + 1 and (next_label := grid.labels(cell)):
@@ -169,6 +172,16 @@ def _read_columns(grid: _Grid, down: dict[int, tuple[int, list[Label]]]) -> Iter
                         reading, owner=owner, variant=_variant(name), record=(grid.order, 0, j),
                         row=row[first].text, head=head.text if head else None,
                     )  # type: ignore[union-attr]  # fmt: skip
+
+
+def _whole_model(labels: list[Label]) -> str:
+    """Return the part whose labels are the model's: none, or the first where all have one.
+
+    In "Denoiser blocks, denoiser width, attention heads, prompt blocks" it is the denoiser.
+    """
+    if len({named.field for named in labels if not named.part} & _CORE) > 1:
+        return ""
+    return next((named.part for named in labels if named.part), "")
 
 
 # Fields along the top
@@ -207,6 +220,7 @@ def _read_rows(grid: _Grid, header: int, across: dict[int, list[Label]]) -> Iter
     own_named = any(
         grid.scope.names_own(grid.string(c)) for row in grid.matrix for c in row[: max(first, 1)]
     )
+    groups, of_groups = _header_groups(grid, header, across)
     group = ""
     for i, row in enumerate(grid.matrix[last + 1 :], last + 1):
         if heading := grid.heading(row):
@@ -217,13 +231,40 @@ def _read_rows(grid: _Grid, header: int, across: dict[int, list[Label]]) -> Iter
         name = name or grid.string(row[first]) * (across[first][0].field == "n_parameters")
         begin = next((c.text for c in row if c and c.text and c.row == i), None)
         for j, found in across.items():
-            cell, title = row[j], titles[j]
+            cell, title, k = row[j], titles[j], groups.get(j, 0)
             if cell is not None:
                 for reading in _read_cell(grid, cell, found):
                     yield replace(
-                        reading, owner=owner, variant=_variant(name), record=(grid.order, i, 0),
-                        row=begin, head=title.text if title else None,
+                        reading, owner=owner or of_groups[k], variant=_variant(name),
+                        record=(grid.order, i, k), row=begin, head=title.text if title else None,
                     )  # fmt: skip
+
+
+def _header_groups(
+    grid: _Grid, header: int, across: dict[int, list[Label]]
+) -> tuple[dict[int, int], list[str]]:
+    """Return the group of each column, and whose each group is: "Image encoder" over three.
+
+    Group 0 is no group. Where all groups are parts, the model is made of them: the first is it.
+    """
+    over: dict[int, Cell] = {}
+    for j in across:
+        for row in grid.matrix[:header]:
+            cell = row[j]
+            if cell is not None and cell.columns > 1 and cell.text:
+                over[j] = cell
+    cells = list({id(cell): cell for cell in over.values()}.values())
+    shaped = [
+        cell for cell in cells
+        if len({across[j][0].field for j, c in over.items() if c is cell} & _CORE) > 1
+    ]  # fmt: skip
+    if len(shaped) < 2:
+        return {}, [""]
+    parts = [grid.scope.part(grid.string(cell)) for cell in shaped]
+    if all(parts):
+        parts[0] = ""
+    numbers = {id(cell): k for k, cell in enumerate(shaped, 1)}
+    return {j: numbers[id(c)] for j, c in over.items() if id(c) in numbers}, ["", *parts]
 
 
 def _with_unit(grid: _Grid, found: Label, header: int, last: int, column: int) -> Label:
