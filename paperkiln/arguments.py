@@ -33,7 +33,7 @@ def build_parser(cli: Any) -> argparse.ArgumentParser:
     p.add_argument("--python", metavar="FILE", help="write a script that builds the model")
     p.add_argument(
         "--fit", metavar="SIZE",
-        help="scale --spec and --python to this many parameters (3M, 500k), or to this machine: cpu",
+        help="scale --spec and --python to this many parameters (3M, 500k), or for a cpu",
     )  # fmt: skip
     p.add_argument("--offline", action="store_true", help="use what was fetched before, no network")
     p.add_argument("--refresh", action="store_true", help="fetch it again")

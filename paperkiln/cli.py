@@ -70,7 +70,7 @@ def paperfetch() -> int:
 def paper(args: argparse.Namespace) -> None:
     """Read a paper's architecture, each value with the quote that proves it."""
     from paperkiln.papers.extract import extract, read_document
-    from paperkiln.papers.obtain import obtain
+    from paperkiln.papers.source.obtain import obtain
 
     if args.fit and not (args.spec or args.python):
         raise PaperkilnError("--fit scales what is written; add --spec FILE or --python FILE")
@@ -94,7 +94,7 @@ def paper(args: argparse.Namespace) -> None:
 
 def paper_bench(args: argparse.Namespace) -> int:
     """Measure how well papers are read, against known truth."""
-    from paperkiln.papers.bench import bench_arxiv, bench_folder, verdict
+    from paperkiln.papers.bench.bench import bench_arxiv, bench_folder, verdict
 
     report = bench_folder(args.papers) if args.papers else bench_arxiv(args.offline)
     if args.json:
@@ -343,7 +343,7 @@ def _write_from_paper(args: argparse.Namespace, architecture: Any, document: Any
     if args.python:
         written[args.python] = to_python(architecture, args.fit)
     if args.html:
-        from paperkiln.papers.page import to_html
+        from paperkiln.papers.emit.page import to_html
 
         written[args.html] = to_html(architecture, document)
     _tell(notes)

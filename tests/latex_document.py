@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from paperkiln.papers.document import Document, SourceFile, Table, Text
-from paperkiln.papers.latex import read_latex
+from paperkiln.papers.latex.reader import read_latex
 
 
 def read(text: str, **others: str) -> Document:

@@ -7,8 +7,8 @@ import json
 from hypothesis import strategies as st
 
 from paperkiln.papers.architecture import ASSERTED, Architecture, Evidence, Scalar, Value
-from paperkiln.papers.choices import MODEL_LIMITS, TRAINING
 from paperkiln.papers.emit import to_spec
+from paperkiln.papers.emit.choices import MODEL_LIMITS, TRAINING
 from paperkiln.spec import RunSpec, parse_spec
 
 QUOTE = Evidence("model.tex", 12, 100, 120, "a width of $512$", "a width of 512", "Model")

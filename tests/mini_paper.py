@@ -1,9 +1,9 @@
 """Papers of a few lines, and what is read from them."""
 
 from paperkiln.papers.document import Document, SourceFile
-from paperkiln.papers.latex import read_latex
+from paperkiln.papers.latex.reader import read_latex
 from paperkiln.papers.names import own_names
-from paperkiln.papers.numbers import Numbers, read_numbers
+from paperkiln.papers.numbers.numbers import Numbers, read_numbers
 from paperkiln.papers.scope import Scope
 
 

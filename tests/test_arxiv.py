@@ -26,12 +26,12 @@ import pytest
 
 import paperkiln
 from paperkiln.errors import PaperkilnError
-from paperkiln.papers import arxiv, polite
-from paperkiln.papers.arxiv import Fetched, fetch, papers_folder
-from paperkiln.papers.paper_cache import PaperCache
-from paperkiln.papers.polite import Clock, seconds_asked
-from paperkiln.papers.reference import parse_reference
-from paperkiln.papers.source import open_source
+from paperkiln.papers.source import arxiv, client
+from paperkiln.papers.source.arxiv import Fetched, fetch, papers_folder
+from paperkiln.papers.source.cache import PaperCache
+from paperkiln.papers.source.client import Clock, seconds_asked
+from paperkiln.papers.source.files import open_source
+from paperkiln.papers.source.reference import parse_reference
 
 TEX = b"\\documentclass{article}\\begin{document}Twelve layers.\\end{document}"
 PDF = b"%PDF-1.5\n" + b"x" * 3000
@@ -377,8 +377,8 @@ def test_two_processes_share_the_pause(server: Server, tmp_path: Path) -> None:
     server.replies |= {f"/src/1706.0000{i}v1": [Reply()] for i in range(1, 7)}
     code = (
         "import sys; from pathlib import Path\n"
-        "from paperkiln.papers.arxiv import fetch\n"
-        "from paperkiln.papers.reference import parse_reference\n"
+        "from paperkiln.papers.source.arxiv import fetch\n"
+        "from paperkiln.papers.source.reference import parse_reference\n"
         "for text in sys.argv[3:]:\n"
         "    fetch(parse_reference(text), Path(sys.argv[2]), base_url=sys.argv[1], interval=0.3)\n"
     )
@@ -479,7 +479,7 @@ def test_a_download_that_never_ends(server: Server, reader: Reader, monkeypatch:
         server.replies["/src/1706.03762v1"] = [Reply(BIG, length=length)]
         assert "larger than" in reader.refused("1706.03762v1")
     monkeypatch.undo()
-    monkeypatch.setattr(polite, "TOTAL", 20.0)
+    monkeypatch.setattr(client, "TOTAL", 20.0)
     server.replies["/src/1706.03762v1"] = [
         Reply(BIG, headers=ETAG, cut=1000 * i) for i in range(1, 30)
     ]
@@ -492,7 +492,7 @@ def test_a_download_that_never_ends(server: Server, reader: Reader, monkeypatch:
 def test_a_silent_server_times_out(
     server: Server, reader: Reader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(polite, "TIMEOUTS", (0.2, 0.2))
+    monkeypatch.setattr(client, "TIMEOUTS", (0.2, 0.2))
     server.replies["/src/1706.03762v1"] = [
         Reply(BIG, headers=ETAG, pause=0.6),
         Reply(BIG, headers=ETAG),
@@ -506,8 +506,8 @@ def test_ctrl_c_leaves_a_part_that_is_used(server: Server, tmp_path: Path) -> No
     server.replies["/src/1706.03762v1"] = [Reply(BIG, headers=ETAG, pause=0.3)]
     code = (
         "import sys; from pathlib import Path\n"
-        "from paperkiln.papers.arxiv import fetch\n"
-        "from paperkiln.papers.reference import parse_reference\n"
+        "from paperkiln.papers.source.arxiv import fetch\n"
+        "from paperkiln.papers.source.reference import parse_reference\n"
         "fetch(parse_reference('1706.03762v1'), Path(sys.argv[2]), base_url=sys.argv[1],\n"
         "      progress=lambda done, total: print(done, flush=True))\n"
     )
@@ -669,8 +669,8 @@ def test_requests_is_loaded_only_to_ask(tmp_path: Path) -> None:
     code = (
         "import sys, json\nfrom pathlib import Path\n"
         "from paperkiln.errors import PaperkilnError\n"
-        "from paperkiln.papers.arxiv import fetch\n"
-        "from paperkiln.papers.reference import parse_reference\n"
+        "from paperkiln.papers.source.arxiv import fetch\n"
+        "from paperkiln.papers.source.reference import parse_reference\n"
         "try: fetch(parse_reference('1706.03762'), Path(sys.argv[1]), offline=True)\n"
         "except PaperkilnError: print(json.dumps(sorted({'requests', 'numpy'} & set(sys.modules))))"
     )

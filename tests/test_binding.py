@@ -2,7 +2,7 @@
 
 import pytest
 
-from paperkiln.papers.binding import bind
+from paperkiln.papers.numbers.binding import bind
 
 # A sentence and its (field, value) pairs, in the order of the numbers.
 BOUND = [

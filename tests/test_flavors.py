@@ -3,8 +3,8 @@
 import pytest
 
 from paperkiln.papers.document import SourceFile
-from paperkiln.papers.flavors import FlavorReading, read_flavors
-from paperkiln.papers.latex import read_latex
+from paperkiln.papers.flavors.flavors import FlavorReading, read_flavors
+from paperkiln.papers.latex.reader import read_latex
 
 
 def read(body: str, title: str = "A Small Model") -> dict[str, FlavorReading]:

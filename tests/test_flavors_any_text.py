@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paperkiln.papers.document import SourceFile
-from paperkiln.papers.flavors import read_flavors
-from paperkiln.papers.latex import read_latex
+from paperkiln.papers.flavors.flavors import read_flavors
+from paperkiln.papers.latex.reader import read_latex
 
 _WORDS = st.sampled_from(
     ["RMSNorm", "LayerNorm", "GELU", "SwiGLU", "RoPE", "learned position embeddings", "we use",

@@ -6,7 +6,7 @@ import pytest
 from latex_document import check_origin, read, said, texts
 
 from paperkiln.papers.document import SourceFile
-from paperkiln.papers.latex import read_latex
+from paperkiln.papers.latex.reader import read_latex
 
 INPUTS = {
     "input": (r"a \input{b} c", "a B c"),

@@ -7,9 +7,9 @@ from itertools import pairwise
 import pytest
 from latex_document import read, said
 
-from paperkiln.papers import stream
 from paperkiln.papers.document import SourceFile, Text
-from paperkiln.papers.latex import Reader, read_latex
+from paperkiln.papers.latex import stream
+from paperkiln.papers.latex.reader import Reader, read_latex
 
 N = 3_000
 HOSTILE = {

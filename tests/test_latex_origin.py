@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from latex_document import check_origin, papers, read, read_paper_files, texts
 
 from paperkiln.papers.document import Run, SourceFile, Text
-from paperkiln.papers.latex import read_latex
+from paperkiln.papers.latex.reader import read_latex
 
 FRAGMENTS = [
     *(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from paperkiln.papers.lexicon import answer, find, label_of
+from paperkiln.papers.flavors.lexicon import answer, find, label_of
 
 # field, spelling, value
 SPELLINGS = [

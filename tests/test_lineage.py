@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paperkiln.papers.ancestors import ANCESTORS, GENERIC, inherited
 from paperkiln.papers.architecture import FLAVORS
 from paperkiln.papers.document import Block, Document, Section, Text
-from paperkiln.papers.lineage import Claim, find_lineage
+from paperkiln.papers.lineage.ancestors import ANCESTORS, GENERIC, inherited
+from paperkiln.papers.lineage.lineage import Claim, find_lineage
 
 OWN = frozenset({"Foo", "Foo-1B"})
 

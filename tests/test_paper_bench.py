@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from paperkiln.errors import PaperkilnError
 from paperkiln.papers.architecture import Architecture, Evidence, Mention, Scalar, Value
-from paperkiln.papers.auroc import auroc, bootstrap, weighted_mean
-from paperkiln.papers.bench import Report, load_arxiv_table, score, verdict
-from paperkiln.papers.bench_cases import Case
-from paperkiln.papers.bench_figures import rates, template_weights
+from paperkiln.papers.bench.auroc import auroc, bootstrap, weighted_mean
+from paperkiln.papers.bench.bench import Report, load_arxiv_table, score, verdict
+from paperkiln.papers.bench.cases import Case
+from paperkiln.papers.bench.figures import rates, template_weights
 from paperkiln.papers.document import SourceFile
 
 TEXT = "\\documentclass{x}\nThe width is 64.\nWe use RoPE, not ALiBi.\n"

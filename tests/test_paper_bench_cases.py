@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from paperkiln.errors import PaperkilnError
-from paperkiln.papers.bench import open_case
-from paperkiln.papers.bench_cases import load_arxiv_table, load_folder, template_groups
+from paperkiln.papers.bench.bench import open_case
+from paperkiln.papers.bench.cases import load_arxiv_table, load_folder, template_groups
 
 
 def write(root: Path, *records: Any, manifest: str = "manifest.jsonl") -> Path:

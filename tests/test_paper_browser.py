@@ -12,7 +12,7 @@ import paperkiln.papers
 NOTE = Path(__file__).parents[1] / "specs" / "tinychat-quick.tex"
 
 # What only the command line needs: the network, the cache, the terminal.
-DESKTOP = {"arxiv", "polite", "paper_cache", "obtain", "report"}
+DESKTOP = {"arxiv", "client", "cache", "obtain", "report"}
 
 BLOCKED = """
 import sys
@@ -45,8 +45,8 @@ def test_a_paper_is_read_from_bytes_to_every_form() -> None:
     script = f"""
 from paperkiln.papers.emit import to_hf, to_python, to_spec
 from paperkiln.papers.extract import extract, read_document
-from paperkiln.papers.page import to_html
-from paperkiln.papers.source import open_source
+from paperkiln.papers.emit.page import to_html
+from paperkiln.papers.source.files import open_source
 data = open({str(NOTE)!r}, "rb").read()
 document = read_document(open_source(data, "note.tex"))
 architecture = extract(document)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from paperkiln.models import config as models
 from paperkiln.models.config import PRESETS, ModelConfig
-from paperkiln.papers.counting import count_parameters
+from paperkiln.papers.emit.counting import count_parameters
 
 TINY: dict[str, Any] = {"d_model": 32, "n_layers": 3, "n_heads": 4, "d_ff": 80, "vocab_size": 50}
 

@@ -16,7 +16,6 @@ from made_papers import LLAMA, QUOTE, VASWANI, notes_of, paper, papers, spec_of
 
 from paperkiln.models import config as models
 from paperkiln.models.config import ModelConfig
-from paperkiln.papers import choices as choosing
 from paperkiln.papers.architecture import (
     Architecture,
     Check,
@@ -26,9 +25,10 @@ from paperkiln.papers.architecture import (
     Value,
     Variant,
 )
-from paperkiln.papers.choices import MODEL_LIMITS, TRAINING, TRAINING_LIMITS, choose
+from paperkiln.papers.emit import choices as choosing
 from paperkiln.papers.emit import to_python, to_spec
-from paperkiln.papers.fit import count, fit, parse_size, shape_of
+from paperkiln.papers.emit.choices import MODEL_LIMITS, TRAINING, TRAINING_LIMITS, choose
+from paperkiln.papers.emit.fit import count, fit, parse_size, shape_of
 from paperkiln.spec import DataSpec, TrainSpec
 from paperkiln.train.run import run
 

@@ -3,10 +3,10 @@
 import pytest
 from mini_paper import paper
 
-from paperkiln.papers.fields import terms, value_of
-from paperkiln.papers.labels import label
-from paperkiln.papers.quantities import quantities
-from paperkiln.papers.symbols import defined_symbols
+from paperkiln.papers.numbers.fields import terms, value_of
+from paperkiln.papers.numbers.labels import label
+from paperkiln.papers.numbers.quantities import quantities
+from paperkiln.papers.numbers.symbols import defined_symbols
 
 # A text and the fields that it names.
 TERMS = [

@@ -8,9 +8,9 @@ from made_papers import LLAMA, VASWANI, notes_of, paper, spec_of
 from paperkiln.errors import PaperkilnError
 from paperkiln.models import config as models
 from paperkiln.papers.architecture import Scalar
-from paperkiln.papers.choices import choose
 from paperkiln.papers.emit import to_spec
-from paperkiln.papers.fit import count, fit, parse_size, shape_of
+from paperkiln.papers.emit.choices import choose
+from paperkiln.papers.emit.fit import count, fit, parse_size, shape_of
 
 
 @pytest.mark.parametrize(

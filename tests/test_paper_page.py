@@ -24,7 +24,7 @@ from paperkiln.papers.architecture import (
     Variant,
 )
 from paperkiln.papers.document import Document, SourceFile, Text
-from paperkiln.papers.page import to_html
+from paperkiln.papers.emit.page import to_html
 
 VOID = {"meta", "br", "hr", "img", "link", "input"}
 SOURCE = """\\documentclass{article}

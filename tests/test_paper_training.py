@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from paperkiln.papers.architecture import TRAINING, Value
 from paperkiln.papers.document import Document, SourceFile
-from paperkiln.papers.latex import read_latex
+from paperkiln.papers.latex.reader import read_latex
 from paperkiln.papers.names import own_names
 from paperkiln.papers.scope import Scope
-from paperkiln.papers.training import read_training
-from paperkiln.papers.training_marks import marked, squeezed
+from paperkiln.papers.training.marks import marked, squeezed
+from paperkiln.papers.training.training import read_training
 
 
 def document(body: str, title: str = "A Small Language Model") -> Document:

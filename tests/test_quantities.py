@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paperkiln.papers.quantities import quantities
+from paperkiln.papers.numbers.quantities import quantities
 
 # A text and the values of its numbers.
 VALUES = [

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paperkiln.errors import PaperkilnError
-from paperkiln.papers.reference import ARCHIVES, Reference, from_file_name, parse_reference
+from paperkiln.papers.source.reference import ARCHIVES, Reference, from_file_name, parse_reference
 
 ACCEPTED = {
     "1706.03762": "1706.03762",

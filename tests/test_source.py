@@ -21,9 +21,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paperkiln.errors import PaperkilnError
-from paperkiln.papers.archive import MAX_FILE, MAX_LAYERS, MAX_MEMBERS, kind_of
 from paperkiln.papers.document import SourceFile
-from paperkiln.papers.source import choose_main, decode, open_path, open_source
+from paperkiln.papers.source.archive import MAX_FILE, MAX_LAYERS, MAX_MEMBERS, kind_of
+from paperkiln.papers.source.files import choose_main, decode, open_path, open_source
 
 PAPER = b"\\documentclass{article}\n\\begin{document}\nTwelve layers.\n\\end{document}\n"
 MEMBERS = {"main.tex": PAPER, "sections/a.tex": b"A section.", "fig/a.png": b"\x89PNG\r\n\0\0"}
@@ -406,7 +406,7 @@ def test_paths_that_cannot_be_read(tmp_path: Path) -> None:
 
 def test_it_imports_in_a_bare_python() -> None:
     code = (
-        "import sys; import paperkiln.papers.source, paperkiln.papers.reference\n"
+        "import sys; import paperkiln.papers.source.files, paperkiln.papers.source.reference\n"
         "print(sorted({'numpy', 'torch', 'pydantic', 'requests', 'rich', 'filelock'}"
         " & set(sys.modules)))"
     )

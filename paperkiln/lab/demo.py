@@ -19,8 +19,8 @@ from paperkiln.lab.score import answer, probe
 from paperkiln.models.init import init_parameters
 from paperkiln.papers.emit import to_spec
 from paperkiln.papers.extract import extract, read_document
-from paperkiln.papers.obtain import obtain
 from paperkiln.papers.report import show
+from paperkiln.papers.source.obtain import obtain
 from paperkiln.spec import RunSpec, apply_override, parse_spec
 from paperkiln.train.display import Display
 from paperkiln.train.run import run, where_gguf_opens

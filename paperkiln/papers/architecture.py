@@ -20,8 +20,8 @@ FLAVORS = (
     "residual",
 )  # fmt: skip
 TRAINING = (
-    "optimizer", "beta1", "beta2", "eps", "lr", "min_lr", "schedule", "warmup_steps", "warmup_tokens",
-    "weight_decay", "clip", "batch_sequences", "batch_tokens", "steps", "tokens",
+    "optimizer", "beta1", "beta2", "eps", "lr", "min_lr", "schedule", "warmup_steps",
+    "warmup_tokens", "weight_decay", "clip", "batch_sequences", "batch_tokens", "steps", "tokens",
 )  # fmt: skip
 
 Scalar = int | float | str | bool

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import product
 
 from paperkiln.papers.architecture import Check, Scalar
-from paperkiln.papers.counting import ParameterCount, count_parameters
+from paperkiln.papers.emit.counting import ParameterCount, count_parameters
 
 # Norms, biases, routers and position tables that a paper leaves unsaid, and its own rounding of
 # sizes: the 65M of the Transformer base model count 63.1M.

@@ -1,11 +1,10 @@
-"""From a document to its Architecture: the numbers, the flavours, the lineage, and whether they fit."""
+"""From a document to its Architecture: numbers, flavours, lineage, and whether they fit."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 from paperkiln.errors import PaperkilnError
-from paperkiln.papers.ancestors import ANCESTORS
 from paperkiln.papers.architecture import (
     ASSERTED,
     FLAVORS,
@@ -17,14 +16,15 @@ from paperkiln.papers.architecture import (
 from paperkiln.papers.consistency import check, trust
 from paperkiln.papers.document import Document, SourceFile
 from paperkiln.papers.evidence import evidence
-from paperkiln.papers.flavors import read_flavors
-from paperkiln.papers.latex import read_latex
-from paperkiln.papers.lineage import find_lineage
+from paperkiln.papers.flavors.flavors import read_flavors
+from paperkiln.papers.latex.reader import read_latex
+from paperkiln.papers.lineage.ancestors import ANCESTORS
+from paperkiln.papers.lineage.lineage import find_lineage
 from paperkiln.papers.names import own_names
-from paperkiln.papers.numbers import read_numbers
+from paperkiln.papers.numbers.numbers import read_numbers
 from paperkiln.papers.scope import Scope
-from paperkiln.papers.source import choose_main
-from paperkiln.papers.training import read_training
+from paperkiln.papers.source.files import choose_main
+from paperkiln.papers.training.training import read_training
 
 
 def read_paper(

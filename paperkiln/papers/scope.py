@@ -6,8 +6,8 @@ import re
 from collections import Counter
 from itertools import islice
 
-from paperkiln.papers.ancestors import ANCESTORS
 from paperkiln.papers.document import Document, Section
+from paperkiln.papers.lineage.ancestors import ANCESTORS
 
 # What a paper describes beside its model, as patterns of whole words.
 _PARTS = [

@@ -1,0 +1,1 @@
+"""Extraction measured on papers with known truth."""

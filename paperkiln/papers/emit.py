@@ -1,9 +1,0 @@
-"""From a paper's architecture to what others read: a run spec, config.json, a Python script."""
-
-from __future__ import annotations
-
-from paperkiln.papers.emit_hf import to_hf
-from paperkiln.papers.emit_python import to_python
-from paperkiln.papers.emit_spec import to_spec
-
-__all__ = ["to_hf", "to_python", "to_spec"]

@@ -1,0 +1,1 @@
+"""The choices of a model (norm, activation, positions …): used, or only mentioned."""

@@ -1,0 +1,1 @@
+"""LaTeX to a Document: tokens, macros, the typeset text and its tables."""

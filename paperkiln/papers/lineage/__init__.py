@@ -1,0 +1,1 @@
+"""The family that a paper says its model takes over, and what is inherited."""

@@ -1,0 +1,1 @@
+"""How the model was trained, as far as the paper says it."""
