@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from paperkiln import cli as cli_module
+from paperkiln.lab.demo import spec_from_paper
 from paperkiln.spec import parse_spec, read_spec
 
 Cli = Callable[..., tuple[int, str, str]]
@@ -88,6 +89,14 @@ def test_the_spec_trains_as_it_is(cli: Cli, corpus: Path, tmp_path: Path) -> Non
     code, _, err = cli("run", tmp_path / "s.json", *(w for s in sets for w in ("--set", s)))
     assert code == 0, err
     assert parse_spec(json.loads((tmp_path / "run" / "spec.json").read_text())).notes
+
+
+def test_the_paper_of_the_demo_describes_the_quick_model() -> None:
+    read = spec_from_paper(str(NOTE), [])
+    quick = read_spec(NOTE.with_suffix(".json"))
+    assert read.arch.model_dump(exclude={"preset"}) == quick.arch.model_dump(exclude={"preset"})
+    assert read.data == quick.data
+    assert read.train == quick.train
 
 
 def test_sizes(cli: Cli, refused: Refused, paper: Path) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from paperkiln.papers.document import Section, Text
 from paperkiln.papers.latex import commands
+from paperkiln.papers.latex.stream import CELL
 from paperkiln.papers.latex.tabular import Float, Grid
 from paperkiln.papers.latex.tokens import Token
 from paperkiln.papers.latex.writer import Writer
@@ -195,6 +196,7 @@ def line_end(reader: Reader, token: Token) -> None:
 def _end_cell(reader: Reader) -> None:
     writer = reader.take_writer()
     reader.math = False
+    reader.stream.work += CELL
     reader.grids[-1].end_cell(writer.text() if writer.length else _EMPTY)
 
 

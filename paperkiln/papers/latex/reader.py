@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from paperkiln.papers.document import Block, Document, Section, SourceFile, Table, Text
 from paperkiln.papers.latex import conditionals, environments, inputs, macros, typeset
-from paperkiln.papers.latex.stream import TokenStream
+from paperkiln.papers.latex.stream import BLOCK, TokenStream
 from paperkiln.papers.latex.tabular import Float, Grid
 from paperkiln.papers.latex.tokens import Token
 from paperkiln.papers.latex.writer import Writer
@@ -139,7 +139,7 @@ class Reader:
         """Make what was written a block."""
         writer = self.take_writer()
         if writer.length and self.in_body and (text := writer.text()):
-            self.blocks.append(Block(self.kind, text, self.section, writer.label()))
+            self._append(Block(self.kind, text, self.section, writer.label()))
         self.kind = "item" if self.lists else "paragraph"
 
     def add_block(self, kind: str, label: str = "") -> Callable[[Text], None]:
@@ -147,9 +147,13 @@ class Reader:
 
         def add(text: Text) -> None:
             if text and self.in_body:
-                self.blocks.append(Block(kind, text, self.section, label))
+                self._append(Block(kind, text, self.section, label))
 
         return add
+
+    def _append(self, block: Block) -> None:
+        self.blocks.append(block)
+        self.stream.work += BLOCK
 
     # Groups
 
@@ -180,6 +184,7 @@ class Reader:
 
     def _capture(self, use: Callable[[Text], None]) -> None:
         """Write what follows, up to the closing brace, apart; then give it to `use`."""
+        self.stream.work += BLOCK
         outer, math = self.writer, self.math
         self.writer, self.math = Writer(), False
         self.captures += 1

@@ -15,6 +15,7 @@ from paperkiln.papers.latex.tokens import Lexer, Token, spell
 
 MAX_WORK = 1_000_000  # tokens read or made: a source of 5 MB has about as many
 PIECE = 16  # characters that are as much work as one token
+BLOCK, CELL = 25, 8  # tokens that are as much work as a paragraph and a table cell, later too
 _MAX_DEPTH = 120  # macros within macros, files within files
 _MAX_EXPANSIONS = 20_000  # that start from one call
 _MAX_ARGUMENT = 20_000  # tokens
@@ -112,7 +113,7 @@ class TokenStream:
             if token is not None:
                 self.work += 1 + len(token.text) // PIECE
                 if self.work > MAX_WORK:
-                    self.note(f"reading stopped after {MAX_WORK:,} tokens; the rest is unread")
+                    self.note(f"reading stopped after {MAX_WORK:,} pieces; the rest is unread")
                     frames.clear()
                     return None
                 return token

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from paperkiln.papers.document import Section, Text, section_kind
 from paperkiln.papers.latex import commands, environments
+from paperkiln.papers.latex.stream import CELL
 from paperkiln.papers.latex.tokens import Token
 
 if TYPE_CHECKING:
@@ -170,6 +171,7 @@ def _heading(reader: Reader, token: Token) -> None:
 
 
 def _cite(reader: Reader, token: Token) -> None:
+    reader.stream.work += CELL
     stream = reader.stream
     stream.take("*")
     while stream.option() is not None:
