@@ -328,6 +328,14 @@ def _write_from_paper(args: argparse.Namespace, architecture: Any, document: Any
     from paperkiln.formats.atomic import new_file
     from paperkiln.papers.emit import to_hf, to_python, to_spec
 
+    if (args.spec or args.hf or args.python) and not any(
+        architecture.asserted(name) for name in ("d_model", "n_layers")
+    ):
+        sizes = ", ".join(variant.name for variant in architecture.variants[:6])
+        raise PaperkilnError(
+            "the paper asserts neither d_model nor n_layers of a model of its own: nothing is "
+            "written" + (f"; --size reads one of these: {sizes}" if sizes else "")
+        )
     written: dict[str, str] = {}
     notes: list[str] = []
     if args.spec:

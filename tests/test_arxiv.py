@@ -241,6 +241,16 @@ def test_refresh_replaces(server: Server, reader: Reader) -> None:
     assert len(list(reader.cache.glob("*.source"))) == 1
 
 
+def test_an_entry_that_another_process_replaces_is_no_trouble(tmp_path: Path) -> None:
+    cache, paper = PaperCache(tmp_path), parse_reference("1706.03762v1")
+    cache.keep(paper, paper, SOURCE)
+    gone = tmp_path / "1706.03762v1.0123456789abcdef.source"
+    there = cache._entries(paper)
+    with pytest.MonkeyPatch.context() as patch:  # listed before, read after it was deleted
+        patch.setattr(PaperCache, "_entries", lambda self, reference: [gone, *there])
+        assert cache.find(paper) == (paper, SOURCE)
+
+
 def test_a_refresh_that_fails_loses_nothing(server: Server, reader: Reader) -> None:
     server.replies["/src/1706.03762v1"] = [Reply(), Reply(b"no", 403)]
     reader("1706.03762v1")
@@ -595,6 +605,11 @@ NO_SOURCE: dict[str, tuple[str, dict[str, Reply], str]] = {
         "1706.03762v1",
         {"/src/1706.03762v1": Reply(b"", 302, {"Location": "http://login.example.com/"})},
         "leads to 'login.example.com', which is not arXiv",
+    ),
+    "an address that is none": (
+        "1706.03762v1",
+        {"/src/1706.03762v1": Reply(b"", 302, {"Location": "http://["})},
+        "leads to 'http://[', which is not arXiv",
     ),
     "a circle": (
         "1706.03762v1",

@@ -5,6 +5,8 @@ import pytest
 from paperkiln.papers.document import SourceFile
 from paperkiln.papers.flavors.flavors import FlavorReading, read_flavors
 from paperkiln.papers.latex.reader import read_latex
+from paperkiln.papers.names import own_names
+from paperkiln.papers.scope import Scope
 
 
 def read(body: str, title: str = "A Small Model") -> dict[str, FlavorReading]:
@@ -15,7 +17,8 @@ def read(body: str, title: str = "A Small Model") -> dict[str, FlavorReading]:
         f"\\documentclass{{article}}\\title{{{title}}}\\begin{{document}}\\maketitle\n"
         f"{body}\n\\end{{document}}\n"
     )
-    return read_flavors(read_latex({"main.tex": SourceFile("main.tex", source)}, "main.tex"))
+    document = read_latex({"main.tex": SourceFile("main.tex", source)}, "main.tex")
+    return read_flavors(document, Scope(document, own_names(document)))
 
 
 def asserted(reading: FlavorReading) -> object:
@@ -28,6 +31,7 @@ def asserted(reading: FlavorReading) -> object:
 SENTENCES = [
     # Plain statements.
     ("We use RMSNorm.", {"norm": "rmsnorm"}),
+    ("We opt for a decoder that uses RMSNorm in every block.", {"norm": "rmsnorm"}),
     ("Each block applies layer normalization before the attention and feed-forward sub-layers.",
      {"norm": "layernorm", "norm_placement": "pre"}),
     ("Feed-forward layers consist of two linear maps with a ReLU activation in between.",
@@ -369,7 +373,7 @@ def test_evidence_is_the_source_verbatim():
         "\\end{document}\n"
     )
     document = read_latex({"m.tex": SourceFile("m.tex", source)}, "m.tex")
-    for mention in read_flavors(document)["norm"].mentions:
+    for mention in read_flavors(document, Scope(document, frozenset()))["norm"].mentions:
         quote = mention.evidence
         assert source[quote.start : quote.end] == quote.quote
         assert (quote.line, quote.section) == (2, "Model")

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from paperkiln.papers.document import SourceFile
 from paperkiln.papers.flavors.flavors import read_flavors
 from paperkiln.papers.latex.reader import read_latex
+from paperkiln.papers.scope import Scope
 
 _WORDS = st.sampled_from(
     ["RMSNorm", "LayerNorm", "GELU", "SwiGLU", "RoPE", "learned position embeddings", "we use",
@@ -23,7 +24,7 @@ _WORDS = st.sampled_from(
 def test_any_text_is_read_and_quoted(words):
     source = "\\documentclass{article}\\begin{document}" + " ".join(words) + "\\end{document}"
     document = read_latex({"m.tex": SourceFile("m.tex", source)}, "m.tex")
-    for reading in read_flavors(document).values():
+    for reading in read_flavors(document, Scope(document, frozenset())).values():
         assert (reading.value is None) == bool(reading.reason)
         for mention in reading.mentions:
             quote = mention.evidence
@@ -39,5 +40,14 @@ def test_any_text_is_read_and_quoted(words):
 def test_time_is_bounded(bait):
     document = read_latex({"m.tex": SourceFile("m.tex", bait * (200_000 // len(bait)))}, "m.tex")
     began = time.process_time()
-    read_flavors(document)
+    read_flavors(document, Scope(document, frozenset()))
     assert time.process_time() - began < 60
+
+
+def test_a_table_of_labels_is_read_in_linear_time():
+    rows = "Norm &" * 30_000 + "\\\\" + "RMSNorm &" * 30_000
+    table = f"\\begin{{tabular}}{{c}}{rows}\\end{{tabular}}"
+    document = read_latex({"m.tex": SourceFile("m.tex", table)}, "m.tex")
+    began = time.process_time()
+    read_flavors(document, Scope(document, frozenset()))
+    assert time.process_time() - began < 30

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from itertools import pairwise
 
 import pytest
@@ -10,6 +11,7 @@ from latex_document import read, said
 from paperkiln.papers.document import SourceFile, Text
 from paperkiln.papers.latex import stream
 from paperkiln.papers.latex.reader import Reader, read_latex
+from paperkiln.papers.matrix import matrices
 
 N = 3_000
 HOSTILE = {
@@ -82,6 +84,32 @@ def test_a_macro_without_end_does_not_swallow_the_paper() -> None:
     document = read("\\def\\a{x\\a}\\a\n\nafter")
     assert said(document)[-1] == "after"
     assert document.notes == ["\\a expands without end and was left out near main.tex:1"]
+
+
+def test_many_files_take_linear_time() -> None:
+    main = "".join(f"\\input{{f{i}}}" for i in range(19_000))
+    files = {f"f{i}.tex": SourceFile(f"f{i}.tex", "x\n") for i in range(19_000)}
+    files["main.tex"] = SourceFile("main.tex", f"\\begin{{document}}{main}")
+    start = time.process_time()
+    assert len(read_latex(files, "main.tex").files) == 19_001
+    assert time.process_time() - start < 30
+
+
+def test_what_drives_a_terminal_is_a_blank() -> None:
+    source = "A \x1b[31mred\x9b2J word.\x07 \\input{a\x1b[2J}"
+    document = read_latex({"main.tex": SourceFile("main.tex", source)}, "main.tex")
+    (block,) = document.blocks
+    place = block.text.place()
+    assert source[place.start : place.end] == place.quote
+    assert "".join([block.text.string, *document.notes]).isprintable()
+
+
+def test_spanning_cells_are_bounded() -> None:
+    cell = "\\multirow{99}{*}{a}\\multicolumn{64}{c}{b}\\\\"
+    table = f"\\begin{{tabular}}{{c}}{cell * 2000}\\end{{tabular}}"
+    document = read_latex({"main.tex": SourceFile("main.tex", table)}, "main.tex")
+    assert len(list(document.tables)) == 1
+    assert not list(matrices(document))
 
 
 def test_files_that_multiply() -> None:

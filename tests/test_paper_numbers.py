@@ -216,3 +216,14 @@ def test_values_of_one_sentence_support_each_other():
     alone = numbers("The model has 12 layers.").values["n_layers"]
     together = numbers("The model has 12 layers, 8 heads and a width of 512.").values["n_layers"]
     assert together.score > alone.score
+
+
+@pytest.mark.parametrize("first", ["2048", "4 times the hidden size"])
+@pytest.mark.parametrize("again", ["2048", "4 times the hidden size"])
+def test_a_multiple_and_the_number_it_makes_are_the_same(first, again):
+    shape = "6 layers, 8 heads, a hidden size of 512"
+    body = section("Model", f"We use {shape} and a feed-forward dimension of {first}.")
+    body += section("Training", f"Our models have 8 heads and a feed-forward dimension of {again}.")
+    value = numbers(body).values["d_ff"]
+    assert (value.value, value.runner_up) == (2048, None)
+    assert any(again.split()[0] in quote.reads for quote in value.evidence[1:])

@@ -246,7 +246,7 @@ STATED = [
      "width 768.",
      {"n_layers": 24, "d_model": 768}),
     ("Each transformer block has 8 attention heads with 64-dimensional keys and values.",
-     {"n_heads": 8}),
+     {"n_heads": 8, "head_dim": 64}),
     ("Keys, queries and values are 64-dimensional; the model is 512-dimensional with 8 heads "
      "and 6 layers.",
      {"n_heads": 8, "n_layers": 6}),
@@ -387,6 +387,12 @@ STATED = [
     ("Rotary embeddings ($\\theta=10000$) are applied to a head dimension of 64, with 12 "
      "heads over 12 layers (width 768).",
      {"rope_theta": 10_000, "head_dim": 64, "n_heads": 12, "n_layers": 12, "d_model": 768}),
+    ("Our model has 12 layers, width 768; its heads are 64-dimensional.",
+     {"n_layers": 12, "d_model": 768, "head_dim": 64}),
+    ("We benchmark Mistral-7B (32 layers, hidden size 4096).", {}),
+    ("The vocabulary has 32k entries. The model has 270M parameters.",
+     {"vocab_size": 32_000, "n_parameters": 270_000_000}),
+    ("It has a total parameter capacity of 660B in its experts.", {}),
     ("We use 6 layers and no dropout.", {"n_layers": 6, "dropout": 0}),
     ("We train without dropout.", {"dropout": 0}),
     ("There is no dropout at inference.", {}),

@@ -133,8 +133,6 @@ def test_addresses() -> None:
     assert (reference.id, reference.version) == ("hep-th/9901001", 2)
     assert str(reference) == "hep-th/9901001v2"
     assert reference.abs_url == "https://arxiv.org/abs/hep-th/9901001v2"
-    assert reference.pdf_url == "https://arxiv.org/pdf/hep-th/9901001v2"
-    assert reference.source_url == "https://export.arxiv.org/src/hep-th/9901001v2"
     assert reference.at(None).canonical == "hep-th/9901001"
 
 
@@ -149,7 +147,8 @@ _VERSIONS = st.one_of(st.none(), st.integers(1, 99))
 @given(_IDS, _VERSIONS)
 def test_a_reference_survives_every_form_it_is_written_in(paper: str, version: int | None) -> None:
     reference = Reference(paper, version)
-    for text in (reference.canonical, reference.abs_url, reference.pdf_url, reference.source_url):
+    pdf, source = (reference.abs_url.replace("abs", what) for what in ("pdf", "src"))
+    for text in (reference.canonical, reference.abs_url, pdf, source):
         assert parse_reference(text) == reference
     assert "/" not in reference.file_name
     assert from_file_name(reference.file_name) == reference

@@ -207,7 +207,7 @@ PARTS = [
     ("a reward model", "reward model"),
     ("the value head", "value head"),
     ("a BiLSTM", "bilstm"),
-    ("the linear classifier", "linear classifier"),
+    ("the linear classifier", "linear classifier"), ("two  classifiers", "classifiers"),
     ("LoRA adapters", "lora"),
     ("the baseline", "baseline"),
     ("a toy model", "toy model"),

@@ -23,7 +23,9 @@ from hypothesis import strategies as st
 from paperkiln.errors import PaperkilnError
 from paperkiln.papers.document import SourceFile
 from paperkiln.papers.source.archive import MAX_FILE, MAX_LAYERS, MAX_MEMBERS, kind_of
-from paperkiln.papers.source.files import choose_main, decode, open_path, open_source
+from paperkiln.papers.source.files import decode, open_path, open_source
+from paperkiln.papers.source.main_file import choose_main
+from paperkiln.papers.source.obtain import obtain
 
 PAPER = b"\\documentclass{article}\n\\begin{document}\nTwelve layers.\n\\end{document}\n"
 MEMBERS = {"main.tex": PAPER, "sections/a.tex": b"A section.", "fig/a.png": b"\x89PNG\r\n\0\0"}
@@ -515,6 +517,14 @@ def test_the_choice_takes_linear_time() -> None:
     files = {f"{'d/' * 30}{i}.tex": "\\input{a}" * 50 + DOC for i in range(2000)}
     files |= {f"c{i}.tex": f"\\input{{c{i + 1}}}" for i in range(5000)}
     files["bait.tex"] = "\\documentclass[" * 50_000 + "\\input{" * 50_000 + "\\input " * 50_000
+    # tomllib needs the square of a key's parts, and a regex could need that of a line's blanks
+    files |= {f"{i}/00README.toml": "a." * 200_000 for i in range(3)}
+    files |= {f"00README{i}": (" " * 499 + "\n") * 4000 for i in range(20)}
     start = time.process_time()
     choose_main(sources(**files))
     assert time.process_time() - start < 60
+
+
+def test_a_name_too_long_for_a_file_is_refused_like_any_other() -> None:
+    with pytest.raises(PaperkilnError, match="give an arXiv id"):
+        obtain("x" * 300)

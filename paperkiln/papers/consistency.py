@@ -44,21 +44,13 @@ class Reading:
     """How far it is from a plain count of everything that is known."""
 
 
-def check(
-    values: Mapping[str, Scalar],
-    stated_parameters: float | None = None,
-    *,
-    derived: Iterable[str] = (),
-    encoder_decoder: bool | None = None,
-) -> list[Check]:
+def check(values: Mapping[str, Scalar], derived: Iterable[str] = ()) -> list[Check]:
     """Return every check that the values allow, each with its arithmetic in one line.
 
-    `stated_parameters` defaults to values["n_parameters"]; `derived` names the fields that were
-    computed, not read. `encoder_decoder` None tries a decoder alone first.
+    `derived` names the fields that were computed, not read.
     """
-    stated = stated_parameters if stated_parameters is not None else values.get("n_parameters")
     checks = [
-        _parameters(values, stated, encoder_decoder),
+        _parameters(values),
         _heads(values, frozenset(derived)),
         _kv_heads(values),
         _ffn(values),
@@ -97,9 +89,8 @@ def _number(values: Mapping[str, Scalar], name: str) -> int | None:
     return int(value) if value > 0 else None
 
 
-def _parameters(
-    values: Mapping[str, Scalar], stated: object, encoder_decoder: bool | None
-) -> Check | None:
+def _parameters(values: Mapping[str, Scalar]) -> Check | None:
+    stated = values.get("n_parameters")
     if isinstance(stated, bool) or not isinstance(stated, int | float):
         return None
     if not math.isfinite(stated) or stated <= 0:
@@ -107,7 +98,7 @@ def _parameters(
     said = f"the paper states {_human(stated)}"
     if values.get("attention") not in _COUNTABLE:
         return Check("parameters", None, f"{said}; {values['attention']} attention is not counted")
-    readings = list(_readings(values, encoder_decoder))
+    readings = list(_readings(values))
     if not readings:
         missing = [name for name in _DIMENSIONS[:3] if not _number(values, name)]
         why = f"{', '.join(missing)} unknown" if missing else "the head sizes do not add up"
@@ -120,17 +111,19 @@ def _parameters(
         best = min(fitting, key=lambda r: (r.cost, abs(r.count - stated)))
         return Check("parameters", True, f"{_total(best)}; {said} ({_percent(best, stated)})")
     near = min(readings, key=lambda r: (r.cost, abs(r.count - stated)))
-    return Check("parameters", False, f"{_total(near)}, but {said} ({_percent(near, stated)})")
+    told = f"{_total(near)}, but {said} ({_percent(near, stated)})"
+    if _number(values, "n_experts"):  # some layers may be dense, and papers seldom say which
+        return Check("parameters", None, f"{told}; not every layer may have experts")
+    return Check("parameters", False, told)
 
 
-def _readings(values: Mapping[str, Scalar], encoder_decoder: bool | None) -> Iterator[Reading]:
-    """Yield every count that what is known leaves open."""
+def _readings(values: Mapping[str, Scalar]) -> Iterator[Reading]:
+    """Yield every count that what is known leaves open; a decoder alone costs least."""
     tied = values.get("tied_embeddings")
     ties = (tied,) if isinstance(tied, bool) else (True, False)
-    stacks = (False, True) if encoder_decoder is None else (encoder_decoder,)
     vocabulary = _number(values, "vocab_size")
     experts = _number(values, "n_experts")
-    for both, gated, tie in product(stacks, _gates(values), ties if vocabulary else (True,)):
+    for both, gated, tie in product((False, True), _gates(values), ties if vocabulary else (True,)):
         count = _count(values, gated, tie, both)
         if not count:
             continue
@@ -138,7 +131,7 @@ def _readings(values: Mapping[str, Scalar], encoder_decoder: bool | None) -> Ite
             *(("encoder and decoder",) if both else ()),
             *(("gated",) if gated and len(_gates(values)) > 1 else ()),
         )
-        cost = 3 * (both and encoder_decoder is None)
+        cost = 3 * both
         if vocabulary:
             yield Reading((*shape, "tied" if tie else "untied"), count.total, cost)
         yield Reading((*shape, "without embeddings"), count.total - count.embedding, cost + 1)
@@ -272,6 +265,6 @@ def _percent(reading: Reading, stated: float) -> str:
 def _human(count: float) -> str:
     """Return a count as papers write it: 6.74B."""
     for size, letter in ((1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "k")):
-        if count >= size:
+        if count >= 0.9995 * size:  # 999.7M is 1B in three digits
             return f"{count / size:.3g}{letter}"
     return f"{count:.0f}"

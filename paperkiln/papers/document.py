@@ -13,6 +13,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
+_CONTROLS = {c: " " for c in (*range(32), *range(127, 160)) if chr(c) not in "\t\n"}
+_BODY = re.compile(r"^[^%\n]*\\begin\s*\{document\}", re.MULTILINE)
+
 
 @dataclass(eq=False)
 class SourceFile:
@@ -24,8 +27,17 @@ class SourceFile:
 
     @cached_property
     def plain(self) -> str:
-        """The text with one kind of line end; every character stays at its offset."""
-        return self.text.replace("\r\n", " \n").replace("\r", "\n")
+        """The text with one kind of line end and no other control character.
+
+        Every character stays at its offset. What drives a terminal is a blank.
+        """
+        return self.text.replace("\r\n", " \n").replace("\r", "\n").translate(_CONTROLS)
+
+    @cached_property
+    def body(self) -> int:
+        """The offset at which the document begins, 0 if no \\begin{document} stands in it."""
+        found = _BODY.search(self.plain)
+        return found.end() if found else 0
 
     @cached_property
     def _line_starts(self) -> list[int]:

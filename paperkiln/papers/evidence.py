@@ -34,7 +34,7 @@ def row_evidence(first: Text, last: Text, section: Section, head: str = "") -> E
     begin, end = (_whole(text) for text in (first, last))
     if begin.file != end.file or not begin.start <= end.start < begin.start + _MAX_ROW:
         begin = end
-    quote = section_source(first if begin is not end else last)[begin.start : end.end]
+    quote = _source(last)[begin.start : end.end]
     names = [] if begin.start == end.start else [first.string]
     names = [" ".join(name.split()) for name in (*names, head) if name.strip()]
     reads = ": ".join(
@@ -48,7 +48,7 @@ def _whole(text: Text) -> Place:
     return text.place(low, high)
 
 
-def section_source(text: Text) -> str:
+def _source(text: Text) -> str:
     """Return the whole source file that a text begins in."""
     return text.runs[0].source.text
 

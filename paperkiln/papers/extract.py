@@ -23,7 +23,7 @@ from paperkiln.papers.lineage.lineage import find_lineage
 from paperkiln.papers.names import own_names
 from paperkiln.papers.numbers.numbers import read_numbers
 from paperkiln.papers.scope import Scope
-from paperkiln.papers.source.files import choose_main
+from paperkiln.papers.source.main_file import choose_main
 from paperkiln.papers.training.training import read_training
 
 
@@ -72,10 +72,10 @@ def extract(document: Document, size: str | None = None, paper_id: str = "") -> 
         mentions=dict(numbers.mentions),
         training=read_training(document, scope),
         variants=numbers.variants,
-        notes=list(document.notes),
+        notes=[*document.notes, *numbers.notes],
         files=list(document.files),
     )
-    for name, reading in read_flavors(document, names).items():
+    for name, reading in read_flavors(document, scope).items():
         architecture.mentions[name] = reading.mentions
         if reading.value:
             architecture.values[name] = reading.value

@@ -10,6 +10,7 @@ from rich.text import Text
 
 from paperkiln.papers.architecture import FLAVORS, NUMBERS, TRAINING, Architecture, Evidence, Value
 
+_CLOSE = 1.0  # a second value as near as this is shown beside the one used
 _STYLES = {
     "used": "green", "derived": "cyan", "inherited": "cyan", "family": "green",
     "contested": "yellow",
@@ -72,13 +73,18 @@ def _evidence(value: Value) -> Text:
         value.evidence[:2] if value.verdict == "derived" else value.evidence[:1]
     ):
         text.append("\n" if i else "")
-        text.append(f"“{_short(evidence.reads)}” ")
+        text.append(f"“{_around(evidence.reads, value.value)}” ")
         text.append(f"{evidence.file}:{evidence.line}", style="dim")
     if value.note:
         text.append(f"\n{value.note}", style="dim")
     if value.verdict == "contested" and value.runner_up:
         other = value.runner_up
         text.append(f"\nor {shown_value(other.value)}: “{_short(other.evidence.reads)}” ", "yellow")
+        text.append(f"{other.evidence.file}:{other.evidence.line}", style="dim")
+    elif value.runner_up and value.runner_up.score > value.score - _CLOSE and not value.note:
+        other = value.runner_up
+        text.append(f"\nalso {shown_value(other.value)}: ", style="dim")
+        text.append(f"“{_around(other.evidence.reads, other.value, 60)}” ", style="dim")
         text.append(f"{other.evidence.file}:{other.evidence.line}", style="dim")
     return text
 
@@ -116,6 +122,18 @@ def shown_value(value: object) -> str:
 
 def _quote(evidence: Evidence) -> str:
     return f"“{_short(evidence.reads, 200)}” {evidence.file}:{evidence.line}"
+
+
+def _around(text: str, value: object, most: int = 110) -> str:
+    """Return at most `most` characters of a quote, those around its value."""
+    if len(text) <= most:
+        return text
+    forms = {shown_value(value), str(value), f"{value:,}" if isinstance(value, int) else str(value)}
+    places = [at for form in forms if (at := text.lower().find(form.lower())) >= 0]
+    start = max(min(places, default=0) - most // 2, 0)
+    start = text.rfind(" ", 0, start) + 1 if start else 0
+    cut = _short(text[start:], most)
+    return f"…{cut}" if start else cut
 
 
 def _short(text: str, most: int = 110) -> str:

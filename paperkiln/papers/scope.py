@@ -7,7 +7,7 @@ from collections import Counter
 from itertools import islice
 
 from paperkiln.papers.document import Document, Section
-from paperkiln.papers.lineage.ancestors import ANCESTORS
+from paperkiln.papers.lineage.ancestors import ANCESTORS, alias_pattern
 
 # What a paper describes beside its model, as patterns of whole words.
 _PARTS = [
@@ -30,7 +30,7 @@ _PARTS = [
     r"hyper-?networks?", r"gating[\s-]+networks?", r"routers?", r"mtp[\s-]+modules?",
     r"predictors?", r"indexers?", r"bridges?", r"samplers?", r"q-?formers?", r"resamplers?",
     r"perceiver", r"style[\s-]+(?:embeddings?|adapters?|encoders?)", r"auxiliary[\s-]+\w+",
-    r"(?:linear|text|image|sequence|final|mlp)?[\s-]*classifiers?",
+    r"(?:(?:linear|text|image|sequence|final|mlp)[\s-]*)?classifiers?",
     # networks that are no transformer
     r"vae", r"vq-?vae", r"vq-?gan", r"auto-?encoders?", r"codecs?", r"vocoders?", r"u-?nets?",
     r"cnns?", r"(?:bi-?)?lstms?", r"(?:bi-?)?grus?", r"rnns?",
@@ -54,6 +54,8 @@ _FIRST_PERSON = re.compile(
 )
 _OWN_HEADER = re.compile(r"\b(?:ours?|proposed|this (?:work|paper))\b", re.I)
 _MEASURED_ON = re.compile(
+    r"\b(?:benchmark|analy[sz]e|study|studied|probe|evaluate|examine|investigate|inspect|interpret|"
+    r"quanti[sz]e|compress|prune|test|measure|attack|profile)d?\s+(?:the\s+)?(?:\w+\s+)?$|"
     r"(?<!based )(?<!built )(?<!builds )\b(?:on|across|of|for|against|within|using)\s+"
     r"(?:the\s+)?(?:\w+\s+)?$",
     re.IGNORECASE,
@@ -83,20 +85,13 @@ _COUNTED_THING = re.compile(  # "24-layer teacher model"
 )
 
 
-def _spelled(alias: str) -> str:
-    """Return the pattern of an alias: lower-case ones in any case, a hyphen also as a space."""
-    pattern = re.escape(alias).replace(r"\-", r"[-\s]?").replace(r"\ ", r"\s")
-    return f"(?i:{pattern})" if alias.islower() else pattern
-
-
 _ALIASES = re.compile(
     r"(?<![\w-])(?:"
-    + "|".join(
-        _spelled(alias)
-        for alias in sorted(
-            {a for row in ANCESTORS.values() for a in row.aliases}, key=len, reverse=True
-        )
-        if "transformer" not in alias.lower() and alias.lower() != "vaswani"
+    + alias_pattern(
+        alias
+        for name, row in ANCESTORS.items()
+        for alias in row.aliases
+        if name != "transformer" and "transformer" not in alias
     )
     + r")(?![a-z])"
 )

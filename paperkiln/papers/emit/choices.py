@@ -359,6 +359,12 @@ def _choose_training(choices: Choices, architecture: Architecture) -> None:
         number = _number(architecture, name, TRAINING_LIMITS[name])
         training[name] = number or _open(architecture, name, defaults[name])
     choices.training = {name: training[name] for name in TRAINING}
+    if eps := _number(architecture, "eps", Limits(1e-12, 1e-2)):
+        choices.training["eps"] = eps
+    low, peak = asserted(architecture, "min_lr"), choices.training["lr"]
+    if low and peak.evidence and _is_number(low.value) and 0 <= low.value <= peak.value:
+        ratio = round(float(low.value) / float(peak.value), 6)
+        choices.training["min_lr_ratio"] = Choice(ratio, _first(low))
 
 
 def _open(architecture: Architecture, name: str, value: Scalar) -> Choice:

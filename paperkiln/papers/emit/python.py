@@ -16,6 +16,7 @@ _SCRIPT = """\
 {not_built}
 import sys
 
+from paperkiln.errors import PaperkilnError
 from paperkiln.models.config import ModelConfig, count_parameters
 from paperkiln.spec import DataSpec, RunSpec, TrainSpec
 from paperkiln.train.run import run
@@ -35,7 +36,10 @@ if __name__ == "__main__":
     whole = model.model_copy(update={{"vocab_size": data.vocab_size}})
     print(f"{{count_parameters(whole):,}} parameters, {{model.n_layers}} layers")
     if sys.argv[1:] == ["train"]:
-        print(f"trained: {{run(spec)}}")
+        try:
+            print(f"trained: {{run(spec)}}")
+        except PaperkilnError as error:
+            sys.exit(f"{{error}}")
     else:
         print("to train it: python", sys.argv[0], "train")
 """

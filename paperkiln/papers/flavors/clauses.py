@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from paperkiln.papers.document import Text
 from paperkiln.papers.evidence import sentence_at
 from paperkiln.papers.flavors.lexicon import Hit
-from paperkiln.papers.lineage.ancestors import ANCESTORS, GENERIC
+from paperkiln.papers.lineage.ancestors import ANCESTORS, GENERIC, alias_pattern
 from paperkiln.papers.scope import Scope
 
 REACH = 260  # characters before and after a value in which its cues stand
@@ -135,18 +135,9 @@ _FINITE = (
     r"learn(?:s|ed)?|encod(?:es?|ed)|combine[sd]?|cho(?:ose|oses|se)|show(?:s|ed)?)\b"
 )
 _CITATION_KEY = r"[A-Za-z-]+(?:19|20)\d\d\w*"
-_ALIASES = "|".join(
-    sorted(
-        (
-            re.escape(alias)
-            for name, row in ANCESTORS.items()
-            if name not in GENERIC
-            for alias in row.aliases
-        ),
-        key=len,
-        reverse=True,
-    )
-).replace(r"\-", r"[\s-]?")
+_ALIASES = alias_pattern(
+    alias for name, row in ANCESTORS.items() if name not in GENERIC for alias in row.aliases
+)
 OTHERS = re.compile(
     rf"(?<![\w-])(?:(?:{_ALIASES})(?:[\s-]?[\d.]+[BM]?)?(?![\w]|-(?:style|like|based|type|"
     rf"inspired))|"

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 
 from paperkiln.papers.document import Cell, Table
 from paperkiln.papers.flavors.cues import SECTIONS, Statement, section_kind
@@ -49,6 +51,9 @@ def statements_in(
 def _entries(table: Table) -> Iterator[_Entry]:
     """Yield the cells that stand in the row or the column of a field's label."""
     taken: set[tuple[str, int]] = set()
+    columns: dict[int, list[Cell]] = defaultdict(list)
+    for cell in chain.from_iterable(table.rows):
+        columns[cell.column].append(cell)
     head = {c.column: c.text.string for c in table.rows[0]} if table.rows else {}
     for number, row in enumerate(table.rows):
         for i, cell in enumerate(row):
@@ -56,7 +61,7 @@ def _entries(table: Table) -> Iterator[_Entry]:
             if not name:
                 continue
             beside = _beside(row, i, number, name)
-            cells = beside or _below(table, cell, number)
+            cells = beside or _below(columns[cell.column], number)
             for rank, other in enumerate(cells):
                 above = head.get(other.column, "") if beside and number else ""
                 first = table.rows[other.row][0].text.string if not beside else ""
@@ -68,20 +73,17 @@ def _entries(table: Table) -> Iterator[_Entry]:
 def _beside(row: list[Cell], i: int, number: int, name: str) -> list[Cell]:
     """Return the value cells to the right of a label, up to the next label."""
     cells = []
-    for cell in row[i + 1 :]:
-        string = cell.text.string
-        if label_of(string) or (i > 0 and cells):
+    for k in range(i + 1, len(row)):
+        if label_of(row[k].text.string) or (i > 0 and cells):
             break
-        cells.append(cell)
+        cells.append(row[k])
     held = any(find(name, c.text.string) or answer(name, c.text.string) is not None for c in cells)
     return cells if held and (number > 0 or i == 0) else []
 
 
-def _below(table: Table, label: Cell, number: int) -> list[Cell]:
-    """Return the cells under a label in the head of a table."""
-    if number > 1:
-        return []
-    return [c for row in table.rows[number + 1 :] for c in row if c.column == label.column]
+def _below(column: list[Cell], number: int) -> list[Cell]:
+    """Return the cells of a column under its label in row `number`, in the head of a table."""
+    return [cell for cell in column if cell.row > number] if number <= 1 else []
 
 
 def _read(
@@ -92,7 +94,7 @@ def _read(
     hits = find(name, string)
     if entry and not hits and (said := answer(name, string)) is not None:
         hits = [Hit(said, 0, len(string))]
-    if entry is None and label_of(string):
+    if hits and entry is None and label_of(string):
         return  # "Layer normalization" in a label names the field
     for rank, hit in enumerate(hits):
         score, words, part = _weigh(table, entry, scope)

@@ -17,7 +17,6 @@ from paperkiln.papers.evidence import evidence
 from paperkiln.papers.flavors.configuration import statements_in
 from paperkiln.papers.flavors.cues import Statement, weigh
 from paperkiln.papers.flavors.lexicon import GATE_OF, find
-from paperkiln.papers.names import own_names as names_in
 from paperkiln.papers.scope import Scope
 
 WIN = 1.5  # the score from which a value may be asserted
@@ -66,11 +65,8 @@ class _Candidate:
         return self.score >= WIN and not self.veto and not self.best.part
 
 
-def read_flavors(
-    document: Document, own_names: frozenset[str] = frozenset()
-) -> dict[str, FlavorReading]:
+def read_flavors(document: Document, scope: Scope) -> dict[str, FlavorReading]:
     """Return what the paper says of every flavour field."""
-    scope = Scope(document, own_names | names_in(document))
     found: dict[str, list[Statement]] = defaultdict(list)
     for block in document.blocks:
         open_fields = tuple(name for name in FLAVORS if len(found[name]) < MAX_STATEMENTS)

@@ -1,4 +1,4 @@
-"""What LaTeX's own commands leave on the page: tables for latex.py."""
+"""What LaTeX's own commands leave on the page: tables for typeset.py and its neighbours."""
 
 from __future__ import annotations
 

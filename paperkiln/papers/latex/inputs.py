@@ -9,14 +9,7 @@ from paperkiln.papers.latex.stream import Handler, TokenStream
 from paperkiln.papers.latex.tokens import Token, spell
 
 _LONGEST_NAME = 300
-_BODY = re.compile(r"^[^%\n]*\\begin\s*\{document\}", re.MULTILINE)
 _NOT_TEXT = (".bbl", ".bib", ".aux", ".toc")
-
-
-def body(text: str) -> int:
-    """Return the offset at which a document begins, 0 if \\begin{document} is not in `text`."""
-    found = _BODY.search(text)
-    return found.end() if found else 0
 
 
 def _include(stream: TokenStream, name: str, folder: str, what: str) -> None:
@@ -36,8 +29,8 @@ def _include(stream: TokenStream, name: str, folder: str, what: str) -> None:
 def _start_of(stream: TokenStream, name: str) -> int:
     """Return where to read a file that is inputted: a subfile is a document of its own."""
     if name not in stream.starts:
-        in_main = body(stream.files[stream.read[0]].plain)
-        stream.starts[name] = body(stream.files[name].plain) if in_main else 0
+        in_main = stream.files[stream.main].body
+        stream.starts[name] = stream.files[name].body if in_main else 0
     return stream.starts[name]
 
 
@@ -45,7 +38,7 @@ def _find(stream: TokenStream, name: str, folder: str) -> str | None:
     name = name.strip().strip('"')
     if len(name) > _LONGEST_NAME:
         return None
-    of_main = posixpath.dirname(stream.read[0])
+    of_main = posixpath.dirname(stream.main)
     folders = [posixpath.join(of_main, folder), folder] if folder else []
     folders += [of_main, "", *(posixpath.dirname(o) for o in reversed(stream.open_files[-4:]))]
     for place in dict.fromkeys(folders):

@@ -45,8 +45,7 @@ class Reader:
 
     def __init__(self, files: dict[str, SourceFile], main: str) -> None:
         handlers = {**macros.HANDLERS, **conditionals.HANDLERS, **inputs.HANDLERS}
-        self.stream = TokenStream(files, handlers)
-        self.stream.enter(main, 0)
+        self.stream = TokenStream(files, main, handlers)
         self.top = Section(Text(""), 0, "")
         self.section = self.top
         self.appendix = False
@@ -63,7 +62,7 @@ class Reader:
         self.picture = Picture()
         self.lists = 0
         self.math = False
-        self.begun = inputs.body(files[main].plain) == 0
+        self.begun = files[main].body == 0
         """Whether the preamble is over."""
         self.in_body = self.begun
 
@@ -228,7 +227,7 @@ def read_latex(files: dict[str, SourceFile], main: str) -> Document:
     reader = Reader(files, main)
     reader.read()
     read, notes = reader.stream.read, reader.stream.notes
-    unread = [name for name in files if name.endswith(".tex") and name not in set(read)]
+    unread = [name for name in files if name.endswith(".tex") and name not in read]
     if unread:
         notes.append(f"not part of the paper (never inputted): {_first(unread)}")
     odd = [f"{f.name} ({f.encoding})" for f in files.values() if not f.encoding.startswith("utf-8")]

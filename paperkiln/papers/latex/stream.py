@@ -65,8 +65,11 @@ class TokenStream:
     files are three modules of their own.
     """
 
-    def __init__(self, files: dict[str, SourceFile], handlers: dict[str, Handler]) -> None:
+    def __init__(
+        self, files: dict[str, SourceFile], main: str, handlers: dict[str, Handler]
+    ) -> None:
         self.files = files
+        self.main = main
         self.handlers = handlers
         self.macros: dict[str, Macro] = {}
         self.environments: dict[str, tuple[Macro, Macro]] = {}
@@ -76,7 +79,7 @@ class TokenStream:
         self.open_files: list[str] = []
         self.starts: dict[str, int] = {}
         """Where a file that was inputted begins: after its \\begin{document}, if it has one."""
-        self.read: list[str] = []
+        self.read: dict[str, None] = {}
         """Names of the files that belong to the paper, in reading order."""
         self._notes: dict[str, list[str]] = {}
         self._frames: list[_Frame] = []
@@ -84,6 +87,7 @@ class TokenStream:
         self._expansions = 0
         self.work = 0
         self._unclosed = 0
+        self.enter(main, 0)
 
     # Reading
 
@@ -282,8 +286,7 @@ class TokenStream:
         lexer.position = position
         self._frames.append(_Frame(lexer=lexer))
         self.open_files.append(name)
-        if name not in self.read:
-            self.read.append(name)
+        self.read.setdefault(name)
 
     def leave(self) -> None:
         """Leave the innermost file unread from here on."""

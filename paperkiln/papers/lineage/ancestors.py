@@ -6,6 +6,8 @@ between sizes or releases stays out, and no dimension is ever inherited.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from paperkiln.papers.architecture import Scalar
@@ -237,6 +239,16 @@ ANCESTORS: dict[str, Ancestor] = {
     ),
     "deit": Ancestor("2012.12877", ("DeiT",), _VIT, ("touvron2021training",), "image"),
 }  # fmt: skip
+
+
+def alias_pattern(aliases: Iterable[str]) -> str:
+    """Return a pattern for any of the aliases, the longest first."""
+    return "|".join(_spelled(alias) for alias in sorted(set(aliases), key=len, reverse=True))
+
+
+def _spelled(alias: str) -> str:
+    pattern = re.escape(alias).replace(r"\-", r"[-\s]?")
+    return f"(?i:{pattern})" if alias.islower() else f"(?-i:{pattern})"
 
 
 def inherited(*names: str) -> dict[str, Scalar]:

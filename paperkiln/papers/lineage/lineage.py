@@ -267,6 +267,3 @@ def _exceptions(
                 break
             phrases.append(f"{item.label} {item.text.string}".strip())
     return tuple(" ".join(phrase.split()) for phrase in phrases if phrase.strip())
-
-
-__all__ = ["OWN", "Claim", "find_lineage", "inherited"]

@@ -228,6 +228,10 @@ def _sized(
         return None
     if term.field == "n_layers" and _OTHER_NET.match(after.lstrip()):
         return None
+    if re.match(r"[\s-]*(?:dimensional|dim|d)\b", after) and term.field in ("n_heads", "n_layers"):
+        if term.field == "n_layers":
+            return None
+        term = replace(term, field="head_dim")  # "heads are 64-dimensional"
     if term.field == "d_model" and (net := _MLP_WITH.search(sentence[: term.start][-40:])):
         if net["layers"]:
             return None  # "a 2-layer MLP with hidden size 1024" is some head

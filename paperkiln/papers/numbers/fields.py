@@ -182,6 +182,7 @@ _TERMS: list[tuple[str, Role, float, list[str]]] = [
     ("d_ff", "size", 0.0, [rf"inner{_S}(?:layer{_S})?{_DIM}"]),
     ("n_parameters", "both", 0.25, [
         rf"{_some('total|trainable|model|learnable|non-embedding')}(?:parameters?|params?)"
+        r"(?!\s(?:capacity|budget|sharing|update|efficien\w+|space|server))"
         r"(?:\s+counts?|\s+in\s+total)?",
         r"#\s*params?", r"model\s+size",
     ]),

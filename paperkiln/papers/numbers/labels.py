@@ -216,7 +216,8 @@ def _of_part(plain: str) -> Label | None:
         part, rest = " ".join(words[:n]).lower(), " ".join(words[n:])
         if _OTHER_THING.search(part) or _BARE.fullmatch(rest):
             return None
-        if (name := _whole(rest)) in _SHAPE:
+        plainly = rest.lower() in ("layers", "blocks", "heads", "depth") or " " in rest
+        if plainly and (name := _whole(rest)) in _SHAPE:
             return Label(name, plain, part=part)
     return None
 

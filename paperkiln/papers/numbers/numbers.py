@@ -34,10 +34,13 @@ _REPEATED = 0.25  # for each place that says the same
 _TOGETHER = 0.5  # for a value that stands with the rest of the shape
 _DESCRIBING = frozenset({"method", "training", "abstract", "introduction", "other"})
 _SHAPE = (*CORE, "vocab_size")
-_OF_ONE_MODEL = frozenset({*CORE, "n_kv_heads", "head_dim", "n_parameters", "n_experts"})
+_OF_ONE_MODEL = frozenset(
+    {*CORE, "n_kv_heads", "head_dim", "n_parameters", "n_experts", "dropout", "window"}
+)
 _MOST = 400  # readings of a field that are compared
 _MENTIONS = 8  # values of a field that are listed
 _VARIANTS = 40
+_NOTES = 4
 _NO_MAIN = "the paper describes several models and calls none the main one"
 
 
@@ -51,6 +54,7 @@ class Numbers:
     mentions: dict[str, list[Mention]] = field(default_factory=dict)
     variants: list[Variant] = field(default_factory=list)
     model: str = ""
+    notes: list[str] = field(default_factory=list)
 
 
 def read_numbers(document: Document, scope: Scope, size: str | None = None) -> Numbers:
@@ -77,7 +81,22 @@ def read_numbers(document: Document, scope: Scope, size: str | None = None) -> N
         else:
             numbers.values[name] = value
     numbers.variants = _variants(records, main, chosen)
+    numbers.notes = _other_configurations(records, main)
     return numbers
+
+
+def _other_configurations(records: list[Record], main: Record) -> list[str]:
+    """Return a note for each full configuration without a name that the paper also gives."""
+    notes = []
+    for record in records:
+        others = {n: r for n, r in record.readings.items() if n in main.readings}
+        if record.variant or len(record.core) < 3 or not record.contradicts(main.readings):
+            continue
+        if record.key[0] != main.key[0]:
+            quote = _quote(record.first)
+            said = ", ".join(f"{name} {reading.value}" for name, reading in others.items())
+            notes.append(f"another configuration, not taken: {said} ({quote.file}:{quote.line})")
+    return notes[:_NOTES]
 
 
 def _agreeing(main: Record, records: list[Record]) -> list[Record]:
@@ -85,7 +104,8 @@ def _agreeing(main: Record, records: list[Record]) -> list[Record]:
     shape = {name: main.readings[name] for name in main.core}
     found = [main]
     for record in sorted(records, key=lambda r: (-r.weight, r.first.order)):
-        beside = record.key[0] == main.key[0] and record.variant not in ("", main.variant)
+        named = bool(record.core) and record.variant not in ("", main.variant)
+        beside = record.key[0] == main.key[0] and named
         if record is main or beside or record.contradicts(shape):
             continue
         found.append(record)
@@ -137,15 +157,12 @@ def _disputes(record: Record, chosen: dict[str, Reading], name: str) -> bool:
 
 def _derived(chosen: dict[str, Reading]) -> dict[str, Reading]:
     """Compute "4 times the hidden size" where the hidden size is known; drop it where not."""
-    known: dict[str, Reading] = {}
-    for name, reading in chosen.items():
-        if reading.formula is None:
-            known[name] = reading
-        elif (part := chosen.get(reading.formula[1])) and part.formula is None:
-            value = round(reading.formula[0] * part.value)
-            if in_window(name, value):
-                known[name] = replace(reading, value=value)
-    return known
+    computed = ((name, r, r.computed(chosen)) for name, r in chosen.items())
+    return {
+        name: replace(reading, value=value)
+        for name, reading, value in computed
+        if value is not None and in_window(name, value)
+    }
 
 
 # Verdicts
@@ -162,7 +179,8 @@ def _judge(
     example = name == "n_layers" and reading.value == 1 and len(main.core) == 1
     if reading.score < _ASSERT or example:  # "a 1-layer transformer" by itself is an example
         return None
-    same = [r.readings[name] for r in agreeing]
+    said = ((r.readings[name], r.readings[name].computed(chosen)) for r in agreeing)
+    same = [replace(r, value=value) for r, value in said if value is not None]
     value = Value(
         reading.value, "used", tuple(_quotes(reading, same)), round(reading.score, 2),
         reading.cues, _runner_up([r for r in same if r.value != reading.value]),
@@ -204,7 +222,8 @@ def _runner_up(others: list[Reading]) -> Mention | None:
 
 def _quotes(reading: Reading, same: list[Reading]) -> list[Evidence]:
     """Return what shows a value: up to three places that say it, a sentence before a cell."""
-    agreeing = [r for r in same if r.value == reading.value and r is not reading and r.score > 0]
+    agreeing = [r for r in same if r.value == reading.value and r.record != reading.record]
+    agreeing = [r for r in agreeing if r.score > 0]
     agreeing.sort(key=lambda r: (r.row is not None, -r.score))
     places = [reading, *agreeing[:2]]
     if reading.row is not None:

@@ -41,9 +41,6 @@ _NUMBER = re.compile(
     rf"(?:[\s-](?P<word_scale>{_BIG})\b)?)",
     re.IGNORECASE,
 )
-_APPROXIMATE = re.compile(
-    r"(?:about|around|approximately|roughly|nearly|some|circa|≈|~)[\s\u00a0]*$", re.I
-)
 # A number that names something: Figure 3, Section 2, step 5, Llama 3, [12]
 _NAMES = re.compile(
     r"(?:figures?|fig\.|tables?|tab\.|sections?|sec\.|appendix|equations?|eq\.|algorithm|chapter|"
@@ -64,7 +61,6 @@ class Quantity:
     start: int
     end: int
     kilo: bool = False
-    approximate: bool = False
     percent: bool = False
     scaled: bool = False
     """Written with M, B, T, million or billion."""
@@ -85,7 +81,6 @@ def quantities(string: str) -> list[Quantity]:
             continue
         if _BY.match(string, end) or _BY_BEFORE.search(string[max(start - 6, 0) : start]):
             continue  # 16×16 is the shape of a patch, a tile or a kernel
-        before = string[max(start - 16, 0) : start]
         suffix = (match["suffix"] or "").lower()
         found.append(
             Quantity(
@@ -93,7 +88,6 @@ def quantities(string: str) -> list[Quantity]:
                 start,
                 end,
                 kilo=suffix == "k",
-                approximate=bool(_APPROXIMATE.search(before)),
                 percent=bool(match["percent"]),
                 scaled=suffix in ("m", "b", "t") or bool(match["scale"] or match["word_scale"]),
             )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from paperkiln.papers.architecture import Evidence
@@ -39,6 +40,14 @@ class Reading:
     """Of a table cell: the first cell of its row, where a quote begins."""
     head: Text | None = None
     """Of a table cell under a header: the header, quoted beside the row."""
+
+    def computed(self, *known: Mapping[str, Reading]) -> int | float | None:
+        """Return the value: of a formula with what is known first of its field, else None."""
+        if self.formula is None:
+            return self.value
+        factor, name = self.formula
+        part = next((readings[name] for readings in known if name in readings), None)
+        return None if part is None or part.formula else round(factor * part.value)
 
     def weighed(self, by: float, cue: str) -> Reading:
         """Return the reading with its score changed, and why."""

@@ -70,11 +70,13 @@ class Record:
 
     def contradicts(self, values: dict[str, Reading], fields: tuple[str, ...] = CORE) -> bool:
         """Whether it gives one of the fields another value than `values` do."""
-        return any(
-            name in values and name in self.readings
-            and self.readings[name].value != values[name].value
-            for name in fields
-        )  # fmt: skip
+        for name in fields:
+            if name in values and name in self.readings:
+                ours = self.readings[name].computed(self.readings, values)
+                theirs = values[name].computed(values, self.readings)
+                if None not in (ours, theirs) and ours != theirs:
+                    return True
+        return False
 
 
 def collect(readings: list[Reading]) -> list[Record]:

@@ -48,7 +48,8 @@ _ASKED = re.compile(r"\?\s*$")
 _MAY = phrases("may|might|could|would")
 _EXTENDED = phrases(
     "extend|extends|extended|extending|extension*|yarn|extrapolat*|interpolat*|up to|inference|"
-    "long context|support|supports|scale to|scaled to|scaling to|fine tun*|finetun*|evaluat*|test*"
+    "long context|support|supports|enable|enables|enabled|enabling|"
+    "configurable|scale to|scaled to|scaling to|fine tun*|finetun*|evaluat*|test*"
 )
 _LENGTHS = frozenset({"method", "training", "abstract", "introduction", ""})
 _SIZE = re.compile(
@@ -93,7 +94,8 @@ def _read_cells(
             if not owner and 8 < len(string) < 400 and sum(c.isdigit() for c in string) > 1:
                 block = Block("cell", cell.text, table.section)
                 found = list(_read_block(block, order, symbols, scope))
-                if len({reading.field for reading in found}) > 1:
+                fields = {reading.field for reading in found}
+                if len(fields) > 1 or fields == {"rope_theta"}:
                     place = order, cell.row, 1000 + cell.column
                     yield from (replace(reading, record=place) for reading in found)
 

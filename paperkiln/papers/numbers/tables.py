@@ -9,6 +9,7 @@ from functools import cached_property
 from itertools import islice
 
 from paperkiln.papers.document import Cell, Document, Table
+from paperkiln.papers.matrix import Matrix, heading_of, matrices, string_of
 from paperkiln.papers.numbers.fields import value_of
 from paperkiln.papers.numbers.labels import Label, label, name_of
 from paperkiln.papers.numbers.quantities import Quantity, quantities
@@ -16,8 +17,6 @@ from paperkiln.papers.numbers.reading import Reading
 from paperkiln.papers.numbers.statements import APPENDIX, MAX_READINGS, SECTION_SCORES
 from paperkiln.papers.phrases import phrases
 from paperkiln.papers.scope import Scope
-
-Matrix = list[list[Cell | None]]
 
 _CONFIGURATION = phrases(
     "config*|architect*|hyperparam*|hyper param*|specification*|model size*|model detail*|"
@@ -33,8 +32,6 @@ _UNNAMED = re.compile(r"(?:values?|settings?|)", re.IGNORECASE)  # a column of o
 _SHAPE = frozenset({"n_layers", "n_heads", "n_kv_heads", "d_ff"})
 _CORE = frozenset({"d_model", "n_layers", "n_heads", "d_ff"})
 _CELL_SCORE = 2.0  # of a labelled cell: it says nothing else
-_MAX_PLACES = 60_000  # in all tables together; no paper has as many
-_MAX_WIDTH = 64  # columns
 _MAX_CELL = 120  # characters of a cell that is a value
 
 
@@ -48,16 +45,8 @@ class _Grid:
     scope: Scope
     symbols: dict[str, str]
 
-    def string(self, cell: Cell | None) -> str:
-        return " ".join(cell.text.string.split()) if cell else ""
-
     def labels(self, cell: Cell | None) -> list[Label]:
-        return label(self.string(cell), self.symbols)
-
-    def heading(self, row: list[Cell | None]) -> str:
-        """Return the text of a row that only heads the rows below it, else ""."""
-        filled = {id(cell): cell for cell in row if cell and cell.text}
-        return self.string(next(iter(filled.values()))) if len(filled) == 1 else ""
+        return label(string_of(cell), self.symbols)
 
     @cached_property
     def of_caption(self) -> str:
@@ -68,7 +57,7 @@ class _Grid:
     def cues(self) -> list[tuple[float, str]]:
         """What the table as a whole says about its numbers."""
         caption, section = self.table.caption.string, self.table.section
-        head = " ".join(self.string(cell) for row in self.matrix[:2] for cell in row)
+        head = " ".join(string_of(cell) for row in self.matrix[:2] for cell in row)
         said = (
             (section.appendix, APPENDIX, "appendix"),
             (_CONFIGURATION.search(f"{caption}; {section.title.string}"), 0.5,
@@ -86,37 +75,9 @@ def read_tables(document: Document, scope: Scope, symbols: dict[str, str]) -> li
 
 
 def _read_all(document: Document, scope: Scope, symbols: dict[str, str]) -> Iterator[Reading]:
-    left = _MAX_PLACES
-    for order, block in enumerate(document.blocks):
-        if isinstance(block, Table):
-            places = _places(block)
-            if places <= left:
-                left -= places
-                grid = _Grid(block, _matrix(block), order, scope, symbols)
-                yield from (_weigh(reading, grid) for reading in _read_grid(grid))
-
-
-def _places(table: Table) -> int:
-    """Return how many places the cells cover, those that a \\multirow spans among them."""
-    n_rows = len(table.rows)
-    return sum(
-        min(c.rows, n_rows) * min(c.columns, _MAX_WIDTH) for row in table.rows for c in row
-    )  # fmt: skip
-
-
-def _matrix(table: Table) -> Matrix:
-    """Return the cells by row and column; spanning cells stand in every place they cover."""
-    width = max((c.column + c.columns for row in table.rows for c in row), default=0)
-    matrix: Matrix = [[None] * min(width, _MAX_WIDTH) for _ in table.rows]
-    for row in table.rows:
-        for cell in row:
-            for line in matrix[cell.row : cell.row + cell.rows]:
-                for j in range(cell.column, min(cell.column + cell.columns, len(line))):
-                    # An empty cell under a \multirow belongs to it.
-                    there = line[j]
-                    if there is None or (cell.text and not there.text):
-                        line[j] = cell
-    return matrix
+    for order, table, matrix in matrices(document):
+        grid = _Grid(table, matrix, order, scope, symbols)
+        yield from (_weigh(reading, grid) for reading in _read_grid(grid))
 
 
 def _read_grid(grid: _Grid) -> Iterator[Reading]:
@@ -150,14 +111,14 @@ def _labelled_rows(grid: _Grid) -> dict[int, tuple[int, list[Label]]]:
 def _read_columns(grid: _Grid, down: dict[int, tuple[int, list[Label]]]) -> Iterator[Reading]:
     names = grid.matrix[0] if 0 not in down else []
     whole = _whole_model([found[0] for _, found in down.values()])
-    own_named = any(grid.scope.names_own(grid.string(cell)) for cell in names)
+    own_named = any(grid.scope.names_own(string_of(cell)) for cell in names)
     group = ""
     for i, row in enumerate(grid.matrix):
         if i not in down:
-            group = grid.heading(row) if i else ""
+            group = heading_of(row) if i else ""
             continue
         first, found = down[i]
-        of_group = grid.scope.part(grid.string(row[0]) if first else group)
+        of_group = grid.scope.part(string_of(row[0]) if first else group)
         of_group = of_group or (found[0].part if found[0].part != whole else "")
         for j in range(first + 1, len(row)):
             cell = row[j]
@@ -165,7 +126,7 @@ def _read_columns(grid: _Grid, down: dict[int, tuple[int, list[Label]]]) -> Iter
                 found = next_label  # label and value, label and value, side by side
             elif cell is not None:
                 head = names[j] if j < len(names) and len(row) > first + 2 else None
-                name = grid.string(head)
+                name = string_of(head)
                 owner = of_group or grid.scope.header(name, own_named)
                 for reading in _read_cell(grid, cell, found):
                     yield replace(
@@ -193,11 +154,11 @@ def _header(grid: _Grid) -> tuple[int, dict[int, list[Label]]]:
     for i in range(min(3, len(grid.matrix) - 1)):
         found: dict[int, list[Label]] = {}
         for j, cell in enumerate(grid.matrix[i]):
-            own = grid.string(cell)
+            own = string_of(cell)
             over = grid.matrix[i - 1][j] if i else None
             labels = grid.labels(cell)
             if not labels and over is not None and over is not cell:
-                labels = label(f"{grid.string(over)} {own}")
+                labels = label(f"{string_of(over)} {own}")
             if labels and not re.fullmatch(r"[\d.,]+", own):
                 found[j] = labels
         if len(_fields(found)) > len(_fields(best[1])):
@@ -218,17 +179,17 @@ def _read_rows(grid: _Grid, header: int, across: dict[int, list[Label]]) -> Iter
     }
     first = min(titles)
     own_named = any(
-        grid.scope.names_own(grid.string(c)) for row in grid.matrix for c in row[: max(first, 1)]
+        grid.scope.names_own(string_of(c)) for row in grid.matrix for c in row[: max(first, 1)]
     )
     groups, of_groups = _header_groups(grid, header, across)
     group = ""
     for i, row in enumerate(grid.matrix[last + 1 :], last + 1):
-        if heading := grid.heading(row):
+        if heading := heading_of(row):
             group = heading
             continue
-        name = " ".join(dict.fromkeys(grid.string(c) for c in row[:first] if c and c.text))
+        name = " ".join(dict.fromkeys(string_of(c) for c in row[:first] if c and c.text))
         owner = grid.scope.part(group) or grid.scope.header(name, own_named)
-        name = name or grid.string(row[first]) * (across[first][0].field == "n_parameters")
+        name = name or string_of(row[first]) * (across[first][0].field == "n_parameters")
         begin = next((c.text for c in row if c and c.text and c.row == i), None)
         for j, found in across.items():
             cell, title, k = row[j], titles[j], groups.get(j, 0)
@@ -260,7 +221,7 @@ def _header_groups(
     ]  # fmt: skip
     if len(shaped) < 2:
         return {}, [""]
-    parts = [grid.scope.part(grid.string(cell)) for cell in shaped]
+    parts = [grid.scope.part(string_of(cell)) for cell in shaped]
     if all(parts):
         parts[0] = ""
     numbers = {id(cell): k for k, cell in enumerate(shaped, 1)}
@@ -269,7 +230,7 @@ def _header_groups(
 
 def _with_unit(grid: _Grid, found: Label, header: int, last: int, column: int) -> Label:
     """Add the unit that stands in a lower row of the header: "params" over "×10^6"."""
-    below = [grid.string(row[column]) for row in grid.matrix[header + 1 : last + 1]]
+    below = [string_of(row[column]) for row in grid.matrix[header + 1 : last + 1]]
     unit = name_of(f"params {' '.join(below)}") if below else None
     return replace(found, factor=unit.factor) if unit and found.factor == 1 else found
 

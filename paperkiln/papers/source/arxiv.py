@@ -179,7 +179,7 @@ def _receive(
         part.begin(strong or headers.get("Last-Modified", ""))
     done = part.size
     length = headers.get("Content-Length", "")
-    total = done + int(length) if length.isascii() and length.isdigit() else None
+    total = done + int(length[:18]) if length.isascii() and length.isdigit() else None
     _check_size(total or 0)
     with open(part.path, "ab", buffering=0) as file:
         for chunk in client.chunks(response):

@@ -41,9 +41,10 @@ class PaperCache:
             if reference.version is None and (version := self._newest(reference)):
                 reference = reference.at(version)
             for path in self._entries(reference):
-                data = path.read_bytes()
-                if path.name == _entry_name(reference, data):
-                    return reference, data
+                with contextlib.suppress(FileNotFoundError):  # another process put a newer one
+                    data = path.read_bytes()
+                    if path.name == _entry_name(reference, data):
+                        return reference, data
         return None
 
     def find_any(self, reference: Reference) -> tuple[Reference, bytes] | None:

@@ -11,9 +11,7 @@ from pathlib import Path
 from paperkiln.errors import PaperkilnError
 from paperkiln.papers.document import SourceFile
 from paperkiln.papers.source.archive import HEAD, MAX_FILE, MAX_KEPT, MAX_MEMBERS, kind_of, unpack
-from paperkiln.papers.source.main_file import choose_main, inputs, live, spellings
-
-__all__ = ["choose_main", "open_path", "open_source"]
+from paperkiln.papers.source.main_file import inputs, live, spellings
 
 # How many bytes of a file are looked at, by the end of its name. Figures and data are not.
 _SMALL = 1 << 18
@@ -60,7 +58,7 @@ def open_source(data: bytes, name: str) -> dict[str, SourceFile]:
     Raises PaperkilnError if it is unsafe, unreadable, or holds no LaTeX.
     """
     if not data.strip(b"\0\t\n\r "):
-        raise PaperkilnError(f"{name} is empty; fetch it again")
+        raise PaperkilnError(f"{name} is empty")
     seen: list[str] = []
 
     def keep(member: str) -> int:
@@ -128,7 +126,7 @@ def _western(data: bytes) -> tuple[str, str]:
 def _lone(data: bytes, name: str) -> SourceFile:
     """Return the one file that `data` is, if it is TeX."""
     if not data.strip(b"\0\t\n\r "):
-        raise PaperkilnError(f"{name} is empty; fetch it again")
+        raise PaperkilnError(f"{name} is empty")
     if refusal := _REFUSED.get(kind_of(data[:HEAD])):
         raise PaperkilnError(f"{name} {refusal}")
     if len(data) > MAX_FILE:

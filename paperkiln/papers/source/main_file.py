@@ -21,6 +21,8 @@ _SHOWN = 8  # names in a message
 # More than any paper has; they keep the time linear in hostile sources.
 _MAX_INPUTS = 20_000
 _MAX_CANDIDATES = 200
+_MAX_READMES = 4
+_MAX_TOML = 20_000  # characters; the time that tomllib takes for a dotted key is quadratic
 
 _COMMENT = re.compile(r"\\[\\%]|%[^\r\n]*")
 _INPUT = re.compile(
@@ -34,7 +36,9 @@ _CLASS = re.compile(r"\\document(?:class|style)\s*(?:\[[^\]]{0,2000}\]\s*)?\{\s*
 _BEGIN = re.compile(r"\\begin\s*\{document\}")
 _END = re.compile(r"\\end\s*\{document\}")
 _TOPLEVEL = re.compile(r"^[^\S\n]*(\S+)[^\S\n]+(toplevelfile|ignore)\b", re.MULTILINE)
-_YAML_KEY = re.compile(r"\s*(-)?\s*[\"']?(usage|filename)[\"']?\s*:\s*[\"']?([^\"'\n]*?)[\"']?\s*$")
+_YAML_KEY = re.compile(
+    r"\s*(?:(-)\s*)?[\"']?(usage|filename)[\"']?\s*:\s*[\"']?([^\"'\n]*?)[\"']?\s*$"
+)
 
 # What people call a file that stands beside the paper: whole words of its name.
 _ASIDE_NAME = re.compile(
@@ -128,7 +132,7 @@ def choose_main(files: dict[str, SourceFile], wanted: str | None = None) -> tupl
     names = [n for n in files if not n.lower().endswith(PARTS) and not _is_readme(n)]
     if not names:
         raise PaperkilnError("there is no TeX file that could be the paper")
-    for readme in filter(_is_readme, files):
+    for readme in islice(filter(_is_readme, files), _MAX_READMES):
         top, ignored = _directions(files[readme].text)
         for name in (posixpath.join(posixpath.dirname(readme), n) for n in top):
             if name in files:
@@ -228,7 +232,7 @@ def _directions(text: str) -> tuple[list[str], set[str]]:
 
 
 def _parsed_directions(text: str) -> list[tuple[str, str]]:
-    for parse in (json.loads, tomllib.loads):
+    for parse in (json.loads, tomllib.loads)[: 2 if len(text) <= _MAX_TOML else 1]:
         with contextlib.suppress(ValueError, KeyError, TypeError, AttributeError, RecursionError):
             sources = parse(text)["sources"]
             return [(str(source["filename"]), str(source.get("usage"))) for source in sources]

@@ -1,4 +1,4 @@
-"""From what a user names - an arXiv id, a link, a file, a folder, - - to the files of a paper."""
+"""From what a user names (an arXiv id, a link, a file, a folder, `-`) to the files of a paper."""
 
 from __future__ import annotations
 
@@ -31,11 +31,13 @@ def obtain(
     if name == "-":
         data = sys.stdin.buffer.read(_MAX_INPUT)
         return open_source(data, "paper.tex"), ""
+    if not name.strip():
+        raise PaperkilnError("no paper is named; give an arXiv id, a link, a file or a folder")
     path = Path(os.path.expanduser(name))
-    if path.exists():
+    if os.path.exists(path):  # unlike Path.exists, never raises: a name may be too long
         return open_path(path), ""
-    if "://" not in name and name.lower().endswith(_SUFFIXES):
-        raise PaperkilnError(f"{name}: no such file")
+    if "://" not in name and name.lower().endswith((*_SUFFIXES, os.sep)):
+        raise PaperkilnError(f"{name}: no such file or folder")
     reference = parse_reference(name)
     from paperkiln.papers.source.arxiv import fetch  # brings requests
 

@@ -71,16 +71,6 @@ class Reference:
         """The paper's page."""
         return f"https://arxiv.org/abs/{self.canonical}"
 
-    @property
-    def pdf_url(self) -> str:
-        """The paper as a PDF."""
-        return f"https://arxiv.org/pdf/{self.canonical}"
-
-    @property
-    def source_url(self) -> str:
-        """The paper's source, on the host that arXiv sets apart for programs."""
-        return f"https://export.arxiv.org/src/{self.canonical}"
-
     def at(self, version: int | None) -> Reference:
         """Return another version of the same paper."""
         return Reference(self.id, version)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from paperkiln.papers.document import Cell, Document, Table
-from paperkiln.papers.numbers.tables import _matrix
+from paperkiln.papers.matrix import Matrix, heading_of, matrices, string_of
 from paperkiln.papers.scope import Scope
 from paperkiln.papers.training.cells import Label, label, read_cell
 from paperkiln.papers.training.setting import SECTION_SCORES, SKIPPED, Setting
@@ -26,9 +26,6 @@ _RESULTS = re.compile(
     r"memory|tok/s|speed|time\b|vram",
     re.I,
 )
-_MAX_CELLS = 20_000  # of a table, and twice that of a paper
-
-Matrix = list[list[Cell | None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,19 +43,15 @@ class _Head:
 def read_training_tables(document: Document, scope: Scope, stages: Stages) -> list[Setting]:
     """Return every training setting that a table states, in reading order."""
     settings: list[Setting] = []
-    left = 2 * _MAX_CELLS
-    for order, block in enumerate(document.blocks):
-        if not isinstance(block, Table) or block.section.kind in SKIPPED:
-            continue
-        cells = sum(len(row) for row in block.rows)
-        left -= cells
-        if cells <= _MAX_CELLS and left > 0:
-            settings.extend(_read_table(block, order, scope, stages))
+    for order, table, matrix in matrices(document):
+        if table.section.kind not in SKIPPED:
+            settings += _read_table(table, matrix, order, scope, stages)
     return settings
 
 
-def _read_table(table: Table, order: int, scope: Scope, stages: Stages) -> Iterator[Setting]:
-    matrix = _matrix(table)
+def _read_table(
+    table: Table, matrix: Matrix, order: int, scope: Scope, stages: Stages
+) -> Iterator[Setting]:
     about = f"{table.caption.string[:300]} {table.section.title.string[:300]}"
     down = list(_labels_down(matrix))
     header, along = _labels_along(matrix)
@@ -78,22 +71,18 @@ def _read_table(table: Table, order: int, scope: Scope, stages: Stages) -> Itera
     title = re.split(r"[.;]\s", table.caption.string[:300])[0]
     stage = stages.of_title(title) or stages.of_section(table.section)
     part = stages.part(about)
-    heads = " ".join(_string(cell) for row in matrix[:1] for cell in row)
+    heads = " ".join(string_of(cell) for row in matrix[:1] for cell in row)
     for setting in settings:
         owner = setting.owner or ("" if setting.variant else part)
         setting = replace(setting, stage=setting.stage or stage, owner=owner)
         yield _weigh(setting, table, about, heads, len({s.field for s in settings}))
 
 
-def _string(cell: Cell | None) -> str:
-    return " ".join(cell.text.string.split()) if cell else ""
-
-
 def _labels_down(matrix: Matrix) -> Iterator[tuple[int, int, Label]]:
     """Yield the (row, column, label) of each row's label, in its first or second column."""
     for i, row in enumerate(matrix):
         for j in range(min(2, len(row) - 1)):
-            if named := label(_string(row[j])):
+            if named := label(string_of(row[j])):
                 yield i, j, named
                 break
 
@@ -102,7 +91,9 @@ def _labels_along(matrix: Matrix) -> tuple[int, list[tuple[int, Label]]]:
     """Return the header row that names the most fields, and its (column, label) pairs."""
     best: tuple[int, list[tuple[int, Label]]] = (0, [])
     for i in range(min(3, len(matrix) - 1)):
-        found = [(j, named) for j, cell in enumerate(matrix[i]) if (named := label(_string(cell)))]
+        found = [
+            (j, named) for j, cell in enumerate(matrix[i]) if (named := label(string_of(cell)))
+        ]
         if len({named.field for _, named in found}) > len({named.field for _, named in best[1]}):
             best = (i, found)
     return best
@@ -113,7 +104,7 @@ def _by_column(
 ) -> Iterator[tuple[Cell, Label, _Head]]:
     """Yield the cells beside the labels: each column is a training, or pairs stand in a row."""
     heads = [
-        " ".join(dict.fromkeys(s for row in matrix[: down[0][0]] if (s := _string(row[j]))))
+        " ".join(dict.fromkeys(s for row in matrix[: down[0][0]] if (s := string_of(row[j]))))
         for j in range(len(matrix[0]))
     ]
     main = _main_column(heads, min(j for _, j, _ in down) + 1, scope, stages)
@@ -121,16 +112,14 @@ def _by_column(
     group = ""
     for i, row in enumerate(matrix):
         if i not in at:
-            filled = {id(c): c for c in row if c and c.text}
-            if len(filled) == 1 and i > 0:  # a row that only heads the rows below it
-                group = _string(next(iter(filled.values())))
+            group = (heading_of(row) if i else "") or group
             continue
         first, named = at[i]
         for column in range(first + 1, len(row)):
             cell = row[column]
             if cell is None or cell.column != column or cell.row != i:
                 continue
-            if column > first + 1 and (following := label(_string(cell))):
+            if column > first + 1 and (following := label(string_of(cell))):
                 named = following  # pairs side by side
                 continue
             name = heads[column] if len(row) > first + 2 else ""
@@ -157,7 +146,7 @@ def _by_row(
     first = min(j for j, _ in along)
     seen = False
     for i, row in enumerate(matrix[header + 1 :], header + 1):
-        name = " ".join(dict.fromkeys(_string(c) for c in row[:first] if c and c.text))
+        name = " ".join(dict.fromkeys(string_of(c) for c in row[:first] if c and c.text))
         head = _Head(name, stages.of_title(name), scope.header(name), i, seen)
         cells = [(c, named) for j, named in along if (c := row[j]) is not None and c.column == j]
         yield from ((cell, named, head) for cell, named in cells)

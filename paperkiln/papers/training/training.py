@@ -31,7 +31,7 @@ _BODY = ("training", "method", "abstract", "introduction")
 def read_training(document: Document, scope: Scope) -> dict[str, Value]:
     """Return what the document states of its main training, by field of `TRAINING`.
 
-    Also `min_lr` and `eps`, where stated. Fields that are not stated are absent.
+    Fields that are not stated are absent.
     """
     stages = Stages(document, scope)
     settings = read_prose(document, stages) + read_training_tables(document, scope, stages)
