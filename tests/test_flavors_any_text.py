@@ -35,7 +35,7 @@ def test_any_text_is_read_and_quoted(words):
     "bait",
     ["We use RMSNorm instead of LayerNorm, ", "the SwiGLU of a ", "RMSNorm\n\n",
      "learned position ",
-     "causal ", "a-a-a-a-", "replace ", "GPT-2 ", "RMSNorm & "],
+     "causal ", "a-a-a-a-", "replace ", "GPT-2 ", "RMSNorm & ", "RMSNorm " + "-a" * 120],
 )  # fmt: skip
 def test_time_is_bounded(bait):
     document = read_latex({"m.tex": SourceFile("m.tex", bait * (200_000 // len(bait)))}, "m.tex")

@@ -206,7 +206,7 @@ _PUT_AWAY = (
     r"abandoned|swapped|not\s(?:used|applied|needed|employed|included|present|necessary|required))"
 )
 _PUT_AWAY_AFTER = re.compile(
-    rf"^(?:\W{{1,3}}[\w-]+){{0,3}}?\s(?:is|are|was|were|has\sbeen|have\sbeen)\s(?:[a-z]+ly\s|"
+    rf"^(?:\W{{1,3}}[\w-]++){{0,3}}?\s(?:is|are|was|were|has\sbeen|have\sbeen)\s(?:[a-z]+ly\s|"
     rf"then\s|also\s)?{_PUT_AWAY}",
     re.IGNORECASE,
 )

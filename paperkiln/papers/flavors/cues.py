@@ -83,7 +83,7 @@ class _Weights:
 # --- the cues -------------------------------------------------------------------------------
 
 _PASSIVE = re.compile(
-    r"^(?:\W{0,2}\s?\([^()]{0,60}\))?(?:\W{1,2}[\w-]+){0,5}?\s(?:is|are|was|were)\s"
+    r"^(?:\W{0,2}\s?\([^()]{0,60}\))?(?:\W{1,2}[\w-]++){0,5}?\s(?:is|are|was|were)\s"
     r"(?:also\s|then\s|all\s|[a-z]+ly\s)?(?:used|applied|adopted|employed|added|placed|inserted|"
     r"chosen|incorporated|utili[sz]ed|implemented|performed|introduced)\b",
     re.IGNORECASE,
@@ -206,7 +206,7 @@ def _part(block: Block, clause: Clause, hit: Hit, scope: Scope) -> str:
     if found := scope.part(subject) or _head_in(subject):
         return found
     attached = re.match(
-        r"(?:\W{1,2}[\w-]+){0,2}?\s(?:for|in|of|as|inside|within)\s((?:[\w-]+\s?){1,5})",
+        r"(?:\W{1,2}[\w-]++){0,2}?\s(?:for|in|of|as|inside|within)\s((?:[\w-]+\s?){1,5})",
         clause.after,
     )
     if attached and (found := scope.part(attached[1])):

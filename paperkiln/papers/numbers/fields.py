@@ -255,7 +255,7 @@ def value_of(field: str, quantity: Quantity, factor: float = 1.0) -> int | float
     value: int | float = quantity.binary if field in _LENGTHS else quantity.value
     if factor != 1:
         value = round(value * (1024 if field in _LENGTHS and factor == 1000 else factor), 6)
-    if field == "dropout" and (quantity.percent or value > 1):
+    if field == "dropout" and quantity.percent:
         value = value / 100
     elif quantity.percent or (field in _WHOLE and (quantity.scaled or quantity.kilo)):
         return None

@@ -140,14 +140,10 @@ class Client:
             if response.status_code not in _REDIRECTS or not location:
                 return response
             response.close()
-            try:
-                url = urljoin(url, location)
-                host, is_home = urlsplit(url).hostname, self._is_home(url)
-            except ValueError:  # no address at all, such as http://[
-                host, is_home = location[:80], False
-            if not is_home:
+            url = urljoin(url, location)
+            if not self._is_home(url):
                 raise PaperkilnError(
-                    f"the answer leads to {host!a}, which is not arXiv; "
+                    f"the answer leads to {urlsplit(url).hostname!a}, which is not arXiv; "
                     "is a login page of this network in the way?"
                 )
         raise PaperkilnError(f"{self.base_url} redirects in a circle; try again later")
@@ -172,7 +168,8 @@ class Client:
                 f"{host} cannot be reached; is there a network? --offline opens papers fetched "
                 "before"
             ) from None
-        except (requests.RequestException, ValueError) as error:  # an address that is none
+        except (requests.RequestException, ValueError) as error:  # an address that is none, or
+            # an answer that leads to one: requests looks at it although it is not to follow it
             raise PaperkilnError(f"{url!a} cannot be asked ({type(error).__name__})") from None
 
     def _read(self, response: requests.Response) -> bytes:

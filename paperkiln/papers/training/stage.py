@@ -67,7 +67,7 @@ _BUILDS_ON = re.compile(
     re.I,
 )
 _NAMED = re.compile(
-    r"^\s*(?:The\s)?(?P<name>[A-Z][\w-]*[a-z0-9][\w-]*[A-Z][\w-]*|[A-Z]{3,}[\w-]*)\s"
+    r"^\s*(?:The\s)?(?P<name>[A-Z][\w-]{0,30}[a-z0-9][\w-]{0,30}[A-Z][\w-]{0,30}|[A-Z]{3,30}[\w-]{0,30})\s"
     r"(?:(?:model|network)s?\s)?(?:was|were|is|are)\s(?:\w+\s)?(?:trained|optimi[sz]ed)\b"
 )
 _OTHERS_SAY = re.compile(r"\s*(?:They|Their|These authors)\b")
