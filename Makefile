@@ -1,5 +1,8 @@
 # make demo   from a paper to a model that talks (install, then about three minutes of training)
-# make test   everything that is checked: lint, then all tests (installs what they need)
+# make test   lint, then every test but those of the pages (installs what they need)
+# make test-web  the pages, driven in Chromium as a visitor does (some minutes)
+# make site   the documentation and the browser pages, into build/site, for any static host
+# make serve  the same, shown at http://127.0.0.1:8000
 # make bench  speed, side by side with torch and llama.cpp (needs a quiet machine)
 # make clean  remove what was built; runs/ stays
 
@@ -11,22 +14,39 @@ PY := .venv/bin/python
 TRAINING_TESTS := $(addprefix tests/test_, train.py resume.py cli.py bad_input.py overwrite.py \
                     evaluate.py records.py)
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test test-web lint site serve bench clean
 
 demo: .venv/installed
 	$(PY) -m paperkiln demo specs/tinychat-quick.tex
 
 test: .venv/test-installed lint
-	$(PY) -m pytest -n 2
+	$(PY) -m pytest -n 2 --ignore=tests/web
 	PAPERKILN_TEST_DEVICE=torch-cpu $(PY) -m pytest -n 2 -q $(TRAINING_TESTS)
+
+test-web: .venv/browser
+	$(PY) -m pytest -n 2 tests/web
 
 lint: .venv/test-installed
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
 
+site: .venv/site-installed
+	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict
+	$(PY) web/build.py build/site
+
+serve: site
+	$(PY) -m http.server -d build/site 8000
+
 bench: .venv/test-installed
 	$(PY) -m paperkiln bench train
 	$(PY) -m paperkiln bench generate
+
+# Debian's Chromium, or Playwright's own where Debian's cannot be had.
+.venv/browser: .venv/test-installed
+	@command -v chromium >/dev/null \
+	  || { apt-get update -q && apt-get install -y -q chromium; } >/dev/null 2>&1 \
+	  || $(PY) -m playwright install chromium
+	@touch $@
 
 clean:
 	rm -rf .venv build .pytest_cache .ruff_cache .hypothesis
@@ -39,6 +59,10 @@ clean:
 
 .venv/installed: .venv/bin/python pyproject.toml
 	$(PY) -m pip install --quiet --disable-pip-version-check -e .
+	@touch $@
+
+.venv/site-installed: .venv/bin/python pyproject.toml
+	$(PY) -m pip install --quiet --disable-pip-version-check -e '.[docs,fast]'
 	@touch $@
 
 .venv/test-installed: .venv/bin/python pyproject.toml

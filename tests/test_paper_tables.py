@@ -134,8 +134,8 @@ TABLES = [
         r"Activation Function & \multicolumn{3}{c}{SwiGLU}",
         r"Vocabulary Size & \multicolumn{3}{c}{128,000}",
         r"Positional Embeddings & \multicolumn{3}{c}{RoPE ($\theta = 500,000$)}",
-    ), {"rope_theta": 500_000, "n_layers": 32, "d_model": 4096, "d_ff": 14336, "n_heads": 32, "n_kv_heads": 8,
-         "vocab_size": 128000}),
+    ), {"rope_theta": 500_000, "n_layers": 32, "d_model": 4096, "d_ff": 14336, "n_heads": 32,
+         "n_kv_heads": 8, "vocab_size": 128000}),
     (table(
         "Variations of the base model, which has the values that are left out.",
         r"& $N$ & $d_{\text{model}}$ & $d_{\text{ff}}$ & $h$ & $d_k$ & $d_v$ & $P_{drop}$",

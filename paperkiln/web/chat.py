@@ -1,0 +1,127 @@
+"""The chat page's side in Python: a conversation in, pieces of a reply out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from random import Random
+from typing import Any, Protocol
+
+from paperkiln.errors import PaperkilnError
+from paperkiln.infer.chat_template import Message
+from paperkiln.infer.sampling import Sampling
+from paperkiln.infer.stream import Piece
+from paperkiln.train.tokenizers import ASSISTANT, END_OF_TEXT, USER, Tokenizer
+from paperkiln.web.turns import describe, fit_history
+
+Generate = Callable[..., Iterator[Piece]]
+_LONGEST = 1 << 20  # new tokens of one reply
+
+
+class Model(Protocol):
+    """What a reply needs of a model: `infer.ember.Ember` has it."""
+
+    metadata: dict[str, Any]
+    tokenizer: Tokenizer | None
+    shape: Any
+
+
+class Chat:
+    """A model that can be talked to. One reply at a time."""
+
+    def __init__(self, model: Model, generate: Generate, name: str = "model") -> None:
+        """Raises PaperkilnError when the file has no tokenizer that we know."""
+        if model.tokenizer is None:
+            kind = model.metadata.get("tokenizer.ggml.model", "none")
+            raise PaperkilnError(
+                f"{name}: its tokenizer ({kind!r}) is of a kind that paperkiln does not have; "
+                "it reads byte-level BPE as GPT-2's, whole words and bytes"
+            )
+        self.model, self.generate, self.name = model, generate, name
+        self._pieces: Iterator[Piece] | None = None
+        turns = {USER, ASSISTANT, END_OF_TEXT}
+        self.talks = turns <= model.tokenizer.specials.keys()
+
+    def about(self) -> dict[str, Any]:
+        """Return what the page tells of the model."""
+        m, tokenizer = self.model, self.model.tokenizer
+        return {
+            "name": str(m.metadata.get("general.name") or self.name)[:200],
+            "architecture": str(m.metadata.get("general.architecture", "")),
+            "context_length": m.shape.context_length,
+            "vocab_size": tokenizer.vocab_size,
+            "tokenizer": tokenizer.kind,
+            "talks": self.talks,
+        }
+
+    def begin(self, messages: Sequence[Message], settings: dict[str, Any]) -> dict[str, Any]:
+        """Start a reply to the last message; return what to know about how it was read.
+
+        Raises PaperkilnError for settings out of their range.
+        """
+        self.stop()
+        limit = settings.get("length", 256)
+        if not isinstance(limit, int) or not 1 <= limit <= _LONGEST:
+            raise PaperkilnError(f"length = {limit}: should be a whole number from 1")
+        sampling = Sampling(
+            temperature=_number(settings, "temperature", 0.8),
+            top_k=int(_number(settings, "top_k", 40)),
+            top_p=_number(settings, "top_p", 1.0),
+            repetition_penalty=_number(settings, "repetition_penalty", 1.0),
+            seed=settings.get("seed"),
+        )
+        *history, (_, text) = messages
+        context_length = self.model.shape.context_length
+        # A quarter of the context at least is the reply's, so that the window need not move in it.
+        room = context_length - min(limit, context_length // 4)
+        if self.talks:
+            ids, dropped, n_cut = fit_history(self.model.tokenizer, history, text, room)
+            limit = max(1, min(limit, context_length - len(ids)))
+            ends = {self.model.tokenizer.specials[name] for name in (USER, ASSISTANT, END_OF_TEXT)}
+        else:  # a plain language model goes on with the text as it stands
+            ids = self.model.tokenizer.encode("".join(text for _, text in messages))
+            dropped, n_cut, ends = 0, max(0, len(ids) - room), set()
+            ids = ids[n_cut:]
+        self._pieces = self.generate(
+            self.model, ids, max_new_tokens=limit, sampling=sampling,
+            end_ids=ends | set(self.model.tokenizer.end_ids), rng=Random(sampling.seed),
+        )  # fmt: skip
+        note = describe(self.model.tokenizer, text, n_cut)
+        return {"note": note, "dropped": dropped, "prompt_tokens": len(ids)}
+
+    def step(self) -> dict[str, Any]:
+        """Return the next piece of text, with the figures of the reply when it is the last.
+
+        Comes back about 40 times a second: the worker looks for a Stop in between.
+        """
+        piece = next(self._pieces, None) if self._pieces else None
+        if piece is None:
+            return {"text": "", "done": {"reason": "stopped", "tokens": 0, "tokens_per_second": 0}}
+        answer: dict[str, Any] = {"text": piece.text}
+        if result := piece.result:
+            self._pieces = None
+            answer["done"] = {
+                "reason": result.stop_reason,
+                "tokens": len(result.ids),
+                "tokens_per_second": result.tokens_per_second,
+            }
+        return answer
+
+    def stop(self) -> None:
+        """Leave the reply where it is."""
+        if self._pieces:
+            self._pieces.close()
+        self._pieces = None
+
+
+def _number(settings: dict[str, Any], name: str, default: float) -> float:
+    value = settings.get(name, default)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise PaperkilnError(f"{name} = {value!r}: should be a number")
+    return value
+
+
+def open_ember(ember: Any, name: str) -> Chat:
+    """Return a chat with the model whose file lies in the engine of web/engine/ember.js."""
+    from paperkiln.infer.ember import Ember, PageMachine, generate
+
+    return Chat(Ember(PageMachine(ember), ember.file, ember.size, where=name), generate, name)

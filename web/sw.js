@@ -1,0 +1,93 @@
+/**
+ * Keeps the app for offline use. Every file is kept under its address and its hash, so a new build
+ * downloads only what changed, and tabs of the old build go on with the old files: this worker
+ * takes over when none is open, or when the only one is loaded again.
+ */
+
+/** @type {Record<string, string>} path in the app → hash of its content */
+const FILES = {}; // filled in by build.py
+const BASE = self.registration.scope;
+const CACHE = `paperkiln ${BASE}`;
+
+// What a page needs to open at all; the rest is kept once the page is up.
+const isShell = (path) => !/^(pyodide|wheels|models|engine)\//.test(path);
+
+/** @param {string} path */
+const keyOf = (path) => new Request(`${BASE}${path}?${FILES[path]}`);
+
+/** The path of a file of this build, or undefined. @param {string} address */
+function pathOf(address) {
+  const url = new URL(address);
+  const whole = url.origin + url.pathname;
+  if (!whole.startsWith(BASE)) return undefined;
+  const path = whole.slice(BASE.length);
+  // Some hosts leave the .html of addresses out.
+  return [path, `${path}.html`].find((name) => Object.hasOwn(FILES, name));
+}
+
+/** Download what is not kept yet. @param {string[]} paths */
+async function keep(paths) {
+  const cache = await caches.open(CACHE);
+  for (const path of paths) {
+    if (await cache.match(keyOf(path))) continue;
+    const response = await fetch(`${BASE}${path}`);
+    if (!response.ok) throw new Error(`${path}: ${response.status}`);
+    await cache.put(keyOf(path), plain(response));
+  }
+}
+
+/** A browser refuses a kept page that came by way of a redirect. @param {Response} response */
+function plain(response) {
+  return response.redirected ? new Response(response.body, response) : response;
+}
+
+self.addEventListener("install", (event) => {
+  event.waitUntil(keep(Object.keys(FILES).filter(isShell)));
+});
+
+self.addEventListener("activate", (event) => {
+  event.waitUntil(forgetOld().then(() => self.clients.claim()));
+});
+
+async function forgetOld() {
+  const cache = await caches.open(CACHE);
+  const current = new Set(Object.keys(FILES).map((path) => keyOf(path).url));
+  current.add(`${BASE}snapshot?${FILES["manifest.json"]}`); // client.js puts it there
+  for (const request of await cache.keys()) {
+    if (!current.has(request.url)) await cache.delete(request);
+  }
+}
+
+self.addEventListener("message", (event) => {
+  if (event.data === "take over if alone") event.waitUntil(takeOver());
+  if (event.data !== "keep everything") return;
+  event.waitUntil(
+    keep(Object.keys(FILES)).then(
+      () => event.source?.postMessage("everything is kept"),
+      () => {}, // offline again: the next visit goes on from here
+    ),
+  );
+});
+
+async function takeOver() {
+  const tabs = await self.clients.matchAll({ includeUncontrolled: true, type: "window" });
+  const ours = tabs.filter((tab) => tab.url.startsWith(BASE));
+  if (ours.length <= 1) await self.skipWaiting();
+}
+
+self.addEventListener("fetch", (event) => {
+  const path = event.request.method === "GET" ? pathOf(event.request.url) : undefined;
+  if (path) event.respondWith(answer(path, event.request));
+});
+
+/** @param {string} path @param {Request} request */
+async function answer(path, request) {
+  const cache = await caches.open(CACHE);
+  const known = await cache.match(keyOf(path));
+  if (known) return known;
+  const response = await fetch(request);
+  if (response.status === 200) {
+    await cache.put(keyOf(path), plain(response.clone())).catch(() => {}); // a full disk is no failure
+  }
+  return response;
+}
