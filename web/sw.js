@@ -30,15 +30,34 @@ async function keep(paths) {
   const cache = await caches.open(CACHE);
   for (const path of paths) {
     if (await cache.match(keyOf(path))) continue;
-    const response = await fetch(`${BASE}${path}`);
-    if (!response.ok) throw new Error(`${path}: ${response.status}`);
-    await cache.put(keyOf(path), plain(response));
+    const response = await download(path);
+    if (!(await put(path, response))) throw new Error(`${path}: not of this build`);
   }
 }
 
-/** A browser refuses a kept page that came by way of a redirect. @param {Response} response */
-function plain(response) {
-  return response.redirected ? new Response(response.body, response) : response;
+/** Ask the host, which answers in few bytes when the browser's own copy is the newest. */
+function download(path) {
+  return fetch(`${BASE}${path}`, { cache: "no-cache" });
+}
+
+/**
+ * Keep a file if it is the one that this build means: a host may be between two builds.
+ * @param {string} path @param {Response} response
+ */
+async function put(path, response) {
+  if (response.status !== 200) return false;
+  const data = await response.arrayBuffer();
+  if (path !== "manifest.json" && !(await hashOf(data)).startsWith(FILES[path])) return false;
+  const cache = await caches.open(CACHE);
+  // Made anew, since a browser refuses a kept page that came by way of a redirect.
+  await cache.put(keyOf(path), new Response(data, { headers: response.headers }));
+  return true;
+}
+
+/** @param {ArrayBuffer} data */
+async function hashOf(data) {
+  const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", data));
+  return [...digest].map((byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
 self.addEventListener("install", (event) => {
@@ -77,17 +96,16 @@ async function takeOver() {
 
 self.addEventListener("fetch", (event) => {
   const path = event.request.method === "GET" ? pathOf(event.request.url) : undefined;
-  if (path) event.respondWith(answer(path, event.request));
+  if (path) event.respondWith(answer(path, event));
 });
 
-/** @param {string} path @param {Request} request */
-async function answer(path, request) {
+/** @param {string} path @param {FetchEvent} event */
+async function answer(path, event) {
   const cache = await caches.open(CACHE);
   const known = await cache.match(keyOf(path));
   if (known) return known;
-  const response = await fetch(request);
-  if (response.status === 200) {
-    await cache.put(keyOf(path), plain(response.clone())).catch(() => {}); // a full disk is no failure
-  }
-  return response;
+  const response = await download(path);
+  // A full disk is no failure: what is not kept is downloaded again.
+  event.waitUntil(put(path, response.clone()).catch(() => {}));
+  return response.redirected ? new Response(response.body, response) : response;
 }

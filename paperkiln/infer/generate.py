@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import codecs
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
 from math import isfinite
 from random import Random
 from time import perf_counter
-from typing import Any, Literal, NamedTuple
+from typing import Any
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -18,30 +16,10 @@ from paperkiln.errors import PaperkilnError
 from paperkiln.infer.cache import window
 from paperkiln.infer.decode import NumpyDecoder
 from paperkiln.infer.sampling import Sampling, choose
+from paperkiln.infer.stream import Piece, Result, StopReason, TextStream
 from paperkiln.train.tokenizers import Tokenizer
 
-StopReason = Literal["eos", "stop", "length"]
-
 THREADED_WEIGHTS = 32_000_000  # from here on (128 MB) a second core's memory bandwidth pays
-
-
-@dataclass(frozen=True)
-class Result:
-    """A finished generation."""
-
-    text: str  # without the stop string
-    ids: list[int]  # every new token read as text: stop string included, end token not
-    stop_reason: StopReason  # the model ended it, a stop string did, or the limit
-    n_prompt_tokens: int  # read, after the cut
-    n_prompt_tokens_cut: int  # from the front of a prompt longer than the context
-    tokens_per_second: float  # new tokens over the seconds spent here, reading the prompt included
-
-
-class Piece(NamedTuple):
-    """Some text, ready to show; the last piece, and only it, holds the result."""
-
-    text: str
-    result: Result | None = None
 
 
 def generate(
@@ -167,42 +145,3 @@ def largest(logits: np.ndarray, n: int) -> np.ndarray:
         return np.arange(logits.size)
     threshold = np.partition(logits, logits.size - n)[logits.size - n]
     return np.flatnonzero(logits >= threshold)
-
-
-class TextStream:
-    """Tokens in, text out that may be shown: whole characters, and nothing of a stop string."""
-
-    def __init__(self, tokenizer: Tokenizer, stop: Sequence[str] = ()) -> None:
-        if not all(stop):
-            raise PaperkilnError("a stop string is empty: every text would end at once")
-        self.stopped = False
-        self._tokenizer, self._stop = tokenizer, tuple(stop)
-        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
-        self._held = ""  # may be the beginning of a stop string
-
-    def push(self, token: int) -> str:
-        """Take a token and return the text that is now safe to show, often none."""
-        text = self._decoder.decode(self._tokenizer.decode_bytes([token]))
-        return self._release(text) if self._stop else text
-
-    def flush(self) -> str:
-        """Return what was held back: nothing follows that could complete it."""
-        text = self._release(self._decoder.decode(b"", True))
-        text, self._held = ("" if self.stopped else text + self._held), ""
-        return text
-
-    def _release(self, text: str) -> str:
-        text = self._held + text
-        found = [(text.find(s) + len(s), text.find(s)) for s in self._stop if s in text]
-        if found:  # The first to be complete: what a reader of single characters would see.
-            self.stopped, self._held = True, ""
-            return text[: min(found)[1]]
-        n_held = max((overlap(text, s) for s in self._stop), default=0)
-        self._held = text[len(text) - n_held :]
-        return text[: len(text) - n_held]
-
-
-def overlap(text: str, stop: str) -> int:
-    """Return the length of the longest end of `text` that `stop` begins with, but is not."""
-    longest = min(len(text), len(stop) - 1)
-    return next((n for n in range(longest, 0, -1) if text.endswith(stop[:n])), 0)

@@ -67,13 +67,13 @@ def test_a_new_build_takes_over_when_no_other_tab_has_the_old_one(
     asked: list[str] = []
     visitor.host.wait = staticmethod(asked.append)
     other = visitor.open("paper.html")
-    other.wait_for_function(
-        """async () => {
-          const registration = await navigator.serviceWorker.getRegistration();
-          if (!registration.waiting) await registration.update();
-          return registration.waiting !== null;
-        }"""
-    )
+    waiting = """async () => {
+      const registration = await navigator.serviceWorker.getRegistration();
+      if (!registration.waiting) await registration.update();
+      return registration.waiting !== null;
+    }"""
+    while not other.evaluate(waiting):
+        other.wait_for_timeout(200)
     other.reload()
     other.wait_for_selector("paperkiln-paper[data-ready]")
     assert other.title().startswith("Paper reader")  # both tabs go on with the old files
