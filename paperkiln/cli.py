@@ -176,9 +176,10 @@ def chat(args: argparse.Namespace) -> None:
 
 def sample(args: argparse.Namespace) -> None:
     """Continue a prompt."""
-    from paperkiln.infer.chat import describe, write_to_terminal
+    from paperkiln.infer.chat import write_to_terminal
     from paperkiln.infer.generate import few_blas_threads, generate
     from paperkiln.infer.load import load_run
+    from paperkiln.infer.turns import describe
 
     model = load_run(args.model)
     _tell(model.notes)

@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 
 from paperkiln.errors import PaperkilnError
 from paperkiln.infer.cache import KVCache
-from paperkiln.infer.chat import ChatSession, fit_history, printable, repl, write_to_terminal
+from paperkiln.infer.chat import ChatSession, printable, repl, write_to_terminal
 from paperkiln.infer.chat_template import encode_chat
 from paperkiln.infer.decode import NumpyDecoder
 from paperkiln.infer.sampling import GREEDY, Sampling
+from paperkiln.infer.turns import fit_history
 from paperkiln.models.config import ModelConfig
 from paperkiln.models.init import init_parameters
 from paperkiln.train.tokenizers import Tokenizer, byte_tokenizer, train_word

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from random import Random
 
 from paperkiln.infer.chat_template import Message, encode_chat
 from paperkiln.infer.decode import NumpyDecoder
 from paperkiln.infer.generate import Result, few_blas_threads, generate
 from paperkiln.infer.sampling import Sampling
+from paperkiln.infer.turns import describe, fit_history
 from paperkiln.train.tokenizers import ASSISTANT, END_OF_TEXT, USER, Tokenizer
 
 HELP = """\
@@ -80,35 +81,6 @@ class ChatSession:
                     yield piece.text
         finally:
             self.history = [*messages, ("assistant", "".join(said))]
-
-
-def fit_history(
-    tokenizer: Tokenizer, history: Sequence[Message], text: str, room: int
-) -> tuple[list[int], int, int]:
-    """Return (prompt ids, history messages dropped, tokens of `text` cut) for at most `room` ids.
-
-    Whole question-and-answer pairs go, the oldest first; a message that is too long alone keeps
-    its end.
-    """
-    for dropped in range(0, len(history) + 1, 2):
-        messages = [*history[dropped:], ("user", text)]
-        ids = encode_chat(tokenizer, messages, add_generation_prompt=True)
-        if len(ids) <= room:
-            return ids, dropped, 0
-    user, *message, assistant = ids  # the text alone, the history gone
-    kept = max(0, room - 2)
-    return [user, *message[len(message) - kept :], assistant], len(history), len(message) - kept
-
-
-def describe(tokenizer: Tokenizer, text: str, n_cut: int) -> str:
-    """Return what a user should know about a message: cut off, or not known to the model."""
-    notes = []
-    if n_cut:
-        notes.append(f"your message is longer than the context: its first {n_cut} tokens are cut")
-    if unknown := tokenizer.unknown_pieces(text):
-        shown = " ".join(dict.fromkeys(piece.strip() or repr(piece) for piece in unknown))
-        notes.append(f"the model has no token for: {shown}")
-    return "; ".join(notes)
 
 
 def printable(text: str) -> str:

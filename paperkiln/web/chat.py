@@ -10,8 +10,8 @@ from paperkiln.errors import PaperkilnError
 from paperkiln.infer.chat_template import Message
 from paperkiln.infer.sampling import Sampling
 from paperkiln.infer.stream import Piece
+from paperkiln.infer.turns import describe, fit_history
 from paperkiln.train.tokenizers import ASSISTANT, END_OF_TEXT, USER, Tokenizer
-from paperkiln.web.turns import describe, fit_history
 
 Generate = Callable[..., Iterator[Piece]]
 _LONGEST = 1 << 20  # new tokens of one reply

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from paperkiln.errors import PaperkilnError
+from paperkiln.errors import PaperkilnError, Unreachable
 from paperkiln.papers.architecture import Architecture
 from paperkiln.papers.bench.cases import Case, load_arxiv_table, load_folder
 from paperkiln.papers.bench.figures import (
@@ -180,7 +180,7 @@ def bench_arxiv(offline: bool) -> Report:
     """Return the report over the shipped truth table, its sources from the cache or arXiv."""
     from paperkiln.papers.source.obtain import obtain
 
-    unreachable: list[PaperkilnError] = []
+    unreachable: list[Unreachable] = []
 
     @functools.cache
     def sources(case: Case) -> dict[str, SourceFile]:
@@ -188,9 +188,8 @@ def bench_arxiv(offline: bool) -> Report:
             raise unreachable[0]
         try:
             return obtain(case.id, offline=offline)[0]
-        except PaperkilnError as error:
-            if "cannot be reached" in str(error):
-                unreachable.append(error)
+        except Unreachable as error:
+            unreachable.append(error)
             raise
 
     return score(load_arxiv_table(), lambda case: run_case(case, sources(case)), sources)

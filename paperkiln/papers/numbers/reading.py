@@ -3,37 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 
 from paperkiln.papers.architecture import Evidence
-from paperkiln.papers.document import Section, Text
+from paperkiln.papers.document import Text
 from paperkiln.papers.evidence import evidence, row_evidence
+from paperkiln.papers.stated import Stated
 
 
-@dataclass(frozen=True)
-class Reading:
-    """A value for `field` read from text[start:end].
+@dataclass(frozen=True, kw_only=True)
+class Reading(Stated):
+    """A number that the paper states for a field of the model."""
 
-    `owner` names whose value it is: "" for the paper's own model, else a component, a teacher,
-    a baseline or another paper's model. `variant` is the size it belongs to ("base", "1.4B").
-    Readings of one `record` (a sentence, a table row or column) describe one model together.
-    """
-
-    field: str
-    value: int | float
-    text: Text
-    start: int
-    end: int
-    section: Section
-    order: int
-    """Position in the paper."""
-    score: float
-    cues: tuple[str, ...] = ()
+    value: int | float = field(kw_only=False)
     named: str = ""
     """How the paper names the field here."""
-    owner: str = ""
-    variant: str = ""
-    record: tuple[int, ...] = ()
     formula: tuple[float, str] | None = None
     """(factor, field): the value is factor × field, once that is known."""
     row: Text | None = None
@@ -48,10 +32,6 @@ class Reading:
         factor, name = self.formula
         part = next((readings[name] for readings in known if name in readings), None)
         return None if part is None or part.formula else round(factor * part.value)
-
-    def weighed(self, by: float, cue: str) -> Reading:
-        """Return the reading with its score changed, and why."""
-        return replace(self, score=self.score + by, cues=(*self.cues, f"{by:+g} {cue}"))
 
     def evidence(self) -> list[Evidence]:
         """Return the quote that shows the value; for a cell the row up to it, and its header."""

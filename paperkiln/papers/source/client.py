@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Self
 from urllib.parse import urljoin, urlsplit
 
 from paperkiln import __version__
-from paperkiln.errors import PaperkilnError
+from paperkiln.errors import PaperkilnError, Unreachable
 
 if TYPE_CHECKING:
     import requests
@@ -158,13 +158,13 @@ class Client:
             )
         except (requests.exceptions.SSLError, requests.exceptions.ProxyError) as error:
             what = "proxy" if isinstance(error, requests.exceptions.ProxyError) else "certificate"
-            raise PaperkilnError(
+            raise Unreachable(
                 f"{host} cannot be reached: trouble with the {what}; check this network's settings"
             ) from None
         except (requests.ConnectionError, requests.Timeout) as error:
             if not _unreachable(error):
                 raise Dropped from None
-            raise PaperkilnError(
+            raise Unreachable(
                 f"{host} cannot be reached; is there a network? --offline opens papers fetched "
                 "before"
             ) from None

@@ -132,8 +132,8 @@ def _read_block(
                 item.field, item.value, block.text, start + origin(item.start),
                 start + origin(item.end - 1) + 1, block.section, order, base + item.strength,
                 (f"{block.section.kind or 'front'} section", _said(sentence, item)),
-                stages.of_statement(before, after, passage, section), owner,
-                _variant(item, before), (order, number),
+                stage=stages.of_statement(before, after, passage, section), owner=owner,
+                variant=_variant(item, before), record=(order, number),
             )  # fmt: skip
             yield _weigh(setting, sentence, item, block, len({f.field for f in found}))
 

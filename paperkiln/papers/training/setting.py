@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from paperkiln.papers.architecture import Scalar
-from paperkiln.papers.document import Section, Text
+from paperkiln.papers.stated import Stated
 
 # What a section of that kind says by itself for the paper's own training.
 SECTION_SCORES = {
@@ -15,29 +14,9 @@ SECTION_SCORES = {
 SKIPPED = ("related", "future")  # sections that speak of others' work, or of none yet
 
 
-@dataclass(frozen=True)
-class Setting:
-    """A value that the paper states for a training field at text[start:end)."""
+@dataclass(frozen=True, kw_only=True)
+class Setting(Stated):
+    """A value that the paper states for a training field."""
 
-    field: str
-    value: Scalar
-    text: Text
-    start: int
-    end: int
-    section: Section
-    order: int
-    """Position in the paper."""
-    score: float
-    cues: tuple[str, ...] = ()
     stage: str = ""
     """The stage of training it belongs to, when the paper names one."""
-    owner: str = ""
-    """Whose training: "" for the paper's own."""
-    variant: str = ""
-    """The size, data set or parameter group it belongs to."""
-    record: tuple[int, ...] = ()
-    """Settings of one record describe one training together."""
-
-    def weighed(self, by: float, cue: str) -> Setting:
-        """Return the setting with its score changed, and why."""
-        return replace(self, score=self.score + by, cues=(*self.cues, f"{by:+g} {cue}"))

@@ -158,7 +158,8 @@ def _settings(table: Table, order: int, cell: Cell, named: Label, head: _Head) -
     for field, value, start, end in read_cell(named, cell.text.string):
         setting = Setting(
             field, value, cell.text, start, end, table.section, order, score,
-            ("table row or column",), head.stage, head.owner, head.name, (order, head.record),
+            ("table row or column",), stage=head.stage, owner=head.owner, variant=head.name,
+            record=(order, head.record),
         )  # fmt: skip
         if head.aside:
             setting = setting.weighed(-2.0, f"another column or row: {head.name[:40]!r}")

@@ -1,4 +1,4 @@
-"""A conversation cut to the context, without numpy: what infer/chat.py does in the terminal."""
+"""A conversation cut to the context; standard library only, since the browser runs it too."""
 
 from __future__ import annotations
 
