@@ -1,0 +1,1 @@
+"""Many runs to knowledge: designs, sweeps, records, statistics and findings."""
