@@ -66,5 +66,5 @@ clean:
 	@touch $@
 
 .venv/test-installed: .venv/bin/python pyproject.toml
-	$(PY) -m pip install --quiet --disable-pip-version-check $(TORCH) -e '.[test,fast,hf,docs]'
+	$(PY) -m pip install --quiet --disable-pip-version-check $(TORCH) -e '.[test,fast,atlas,hf,docs]'
 	@touch $@

@@ -6,6 +6,7 @@ import argparse
 from typing import Any
 
 import paperkiln
+from paperkiln.atlas import cli as atlas
 
 
 def build_parser(cli: Any) -> argparse.ArgumentParser:
@@ -134,6 +135,8 @@ def build_parser(cli: Any) -> argparse.ArgumentParser:
     p.add_argument("--rounds", type=int, default=5, help="interleaved rounds (default: 5)")
     _json(p)
 
+    _add_atlas(verbs)
+
     p = _verb(verbs, "gradcheck", cli.gradcheck, "gradcheck", "gradcheck --op attention --json")
     p.add_argument("--op", action="append", help="only this op (repeatable)")
     _json(p)
@@ -141,6 +144,133 @@ def build_parser(cli: Any) -> argparse.ArgumentParser:
     p = _verb(verbs, "doctor", cli.doctor, "doctor", "doctor --json")
     _json(p)
     return parser
+
+
+def _add_atlas(verbs: Any) -> None:
+    """Add the verbs of the atlas, in the order of their use."""
+    nested = _group(
+        verbs, "atlas", "compare architectures by designed experiments",
+        'atlas advise "Is Muon better than AdamW?"',
+    )  # fmt: skip
+
+    p = _verb(nested, "design", atlas.design, "atlas design 7 --runs 8")
+    p.add_argument("factors", type=int, help="how many factors of two levels")
+    p.add_argument("--runs", type=int, help="how many cells (default: the fewest)")
+    p.add_argument("--resolution", type=int, help="at least this one, 3 to 5 and more")
+    _noise(p)
+
+    p = _verb(nested, "plan", atlas.plan, "atlas plan specs/sweeps/screen.json --sd 0.01")
+    _sweep_options(p, nargs="?")
+    _noise(p)
+    p.add_argument("--no-calibration", action="store_true", help="time no steps: no cost")
+    p.add_argument("--schema", action="store_true", help="print the JSON Schema of sweeps instead")
+    _json(p)
+
+    p = _verb(nested, "preregister", atlas.preregister, "atlas preregister my-hypotheses.json")
+    p.add_argument("draft", nargs="?", help="a pre-registration with sweep: its file")
+    p.add_argument("--schema", action="store_true", help="print the JSON Schema instead")
+    _atlas_option(p)
+
+    p = _verb(nested, "run", atlas.run, "atlas run specs/sweeps/screen.json --jobs 2")
+    _sweep_options(p)
+    p.add_argument("--backend", choices=["local", "dask"], default="local", help="who runs it")
+    p.add_argument("--address", help="of a dask scheduler; without it a cluster on this machine")
+    _json(p)
+
+    p = _verb(nested, "status", atlas.status, "atlas status screen")
+    _sweep_options(p)
+    _json(p)
+
+    p = _verb(
+        nested, "analyze", atlas.analyze, "atlas analyze screen",
+        "atlas analyze screen --metric val@200 --half-normal effects.svg",
+    )  # fmt: skip
+    _study_options(p)
+    p.add_argument("--metric", default="best_val", help="of the rows (default: %(default)s)")
+    p.add_argument("--half-normal", metavar="FILE", help="draw the effects into this .svg")
+
+    p = _verb(nested, "lottery", atlas.lottery, "atlas lottery window --budgets 600 3000 6000")
+    _comparison_options(p)
+    p.add_argument("--margin", type=float, help="nats per token that count as no difference")
+
+    p = _verb(nested, "crossing", atlas.crossing, "atlas crossing window --width 500")
+    _comparison_options(p)
+    p.add_argument("--width", type=float, help="steps: how many seeds would narrow the zone to it")
+
+    p = _verb(nested, "register", atlas.register, "atlas register screen")
+    p.add_argument("preregistration", help="its id")
+    _atlas_option(p)
+
+    p = _verb(nested, "findings", atlas.findings, "atlas findings --factor optimizer")
+    p.add_argument("--status", help="only these, as supported or retracted")
+    p.add_argument("--factor", help="only those about this factor")
+    p.add_argument("--md", action="store_true", help="print a Markdown table")
+    p.add_argument("--schema", action="store_true", help="print the JSON Schema instead")
+    _atlas_option(p)
+    _json(p)
+
+    p = _verb(nested, "advise", atlas.advise, 'atlas advise "Is Muon better than AdamW?"')
+    p.add_argument("question", nargs="+", help="in words")
+    _atlas_option(p)
+    _json(p)
+
+    p = _verb(
+        nested, "reproduce", atlas.reproduce, "atlas reproduce window-early",
+        "atlas reproduce window-early --run --seeds 21 22 23",
+    )  # fmt: skip
+    p.add_argument("finding", help="its id")
+    p.add_argument("--run", action="store_true", help="run it, not only say what it costs")
+    p.add_argument("--seeds", type=int, nargs="+", help="new ones (default: the original ones)")
+    p.add_argument("--out", help="a folder for the runs; one that was stopped goes on there")
+    p.add_argument("--jobs", type=int, default=2, help="runs at once (default: 2)")
+    p.add_argument("--record", action="store_true", help="keep records and verdict in the atlas")
+    _atlas_option(p)
+
+    p = _verb(nested, "retract", atlas.retract, 'atlas retract ID --note "the metric was wrong"')
+    p.add_argument("finding", help="its id")
+    p.add_argument("--note", required=True, help="why")
+    _atlas_option(p)
+
+    p = _verb(nested, "supersede", atlas.supersede, 'atlas supersede ID --by ID --note "matched"')
+    p.add_argument("finding", help="its id")
+    p.add_argument("--by", required=True, help="the id of the finding that takes its place")
+    p.add_argument("--note", required=True, help="why")
+    _atlas_option(p)
+
+    p = _verb(nested, "verify", atlas.verify, "atlas verify --strict")
+    p.add_argument("--strict", action="store_true", help="also against the history in git")
+    _atlas_option(p)
+    _json(p)
+
+
+def _atlas_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--atlas", default="atlas", help="the registry (default: ./atlas)")
+
+
+def _sweep_options(parser: argparse.ArgumentParser, **options: Any) -> None:
+    parser.add_argument("sweep", help="a sweep file, or the name of a study", **options)
+    parser.add_argument("--jobs", type=int, default=2, help="runs at once (default: 2)")
+    _atlas_option(parser)
+
+
+def _study_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("study", help="the name of a study, or a rows.jsonl")
+    _atlas_option(parser)
+    _json(parser)
+
+
+def _comparison_options(parser: argparse.ArgumentParser) -> None:
+    _study_options(parser)
+    parser.add_argument("--factor", help="whose two levels are compared, if there are several")
+    parser.add_argument("--budgets", type=int, nargs="+", help="steps (default: every evaluation)")
+    parser.add_argument(
+        "--given", action="append", default=[], metavar="FACTOR=LEVEL",
+        help="hold another factor at a level (repeatable)",
+    )  # fmt: skip
+
+
+def _noise(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--sd", type=float, help="noise of one run in units of the metric")
 
 
 def _verb(verbs: Any, name: str, function: Any, *examples: str) -> argparse.ArgumentParser:

@@ -18,6 +18,7 @@ from typing import Any
 
 from paperkiln.arguments import build_parser
 from paperkiln.errors import PaperkilnError
+from paperkiln.output import show, show_json, tell
 
 # Modules with numpy or torch below them are imported by the verb that needs them: `--help` and
 # a spelling mistake answer at once.
@@ -82,13 +83,13 @@ def paper(args: argparse.Namespace) -> None:
     document = read_document(files, args.main)
     architecture = extract(document, args.size, paper_id)
     if args.json:
-        _print_json(architecture.to_json())
+        show_json(architecture.to_json())
     elif not (args.spec or args.hf or args.python or args.html):
         from rich.console import Console
 
-        from paperkiln.papers.report import show
+        from paperkiln.papers import report
 
-        show(architecture, Console(soft_wrap=False, highlight=False))
+        report.show(architecture, Console(soft_wrap=False, highlight=False))
     _write_from_paper(args, architecture, document)
 
 
@@ -98,7 +99,7 @@ def paper_bench(args: argparse.Namespace) -> int:
 
     report = bench_folder(args.papers) if args.papers else bench_arxiv(args.offline)
     if args.json:
-        _print_json(report.to_json())
+        show_json(report.to_json())
     else:
         print("\n".join(report.lines()))
     code, reasons = verdict(report)
@@ -112,13 +113,13 @@ def plan(args: argparse.Namespace) -> None:
     from paperkiln.spec import json_schema
 
     if args.schema:
-        return _print_json(json_schema())
+        return show_json(json_schema())
     if args.spec is None:
         raise PaperkilnError("plan needs a spec file (or --schema)")
     spec = _spec(args)
     from paperkiln.train.plan import make_plan, plan_as_text
 
-    return _print(args, make_plan(spec), plan_as_text)
+    return show(args, make_plan(spec), plan_as_text)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -128,10 +129,10 @@ def run(args: argparse.Namespace) -> int:
     from paperkiln.train.loop import CHECKPOINT, Interrupted
     from paperkiln.train.run import before_training, run
 
-    _tell(before_training(spec))
+    tell(before_training(spec))
     weights = [spec.folder / name for name in (CHECKPOINT, "model.safetensors")]
     if args.resume and not args.overwrite and not any(path.exists() for path in weights):
-        _tell([f"{spec.folder} has nothing to resume: starting from step 1"])
+        tell([f"{spec.folder} has nothing to resume: starting from step 1"])
     try:
         with Display() as display:
             folder = run(spec, resume=args.resume, overwrite=args.overwrite, listen=display)
@@ -166,7 +167,7 @@ def chat(args: argparse.Namespace) -> None:
         import readline  # noqa: F401 (arrow keys and history in input())
 
     model = load_run(args.model)
-    _tell(model.notes)
+    tell(model.notes)
     session = ChatSession(
         model.decoder, model.tokenizer, _sampling(args), max_new_tokens=args.tokens
     )
@@ -182,7 +183,7 @@ def sample(args: argparse.Namespace) -> None:
     from paperkiln.infer.turns import describe
 
     model = load_run(args.model)
-    _tell(model.notes)
+    tell(model.notes)
     if note := describe(model.tokenizer, args.prompt, 0):
         print(f"({note})", file=sys.stderr)
     pieces = generate(
@@ -198,7 +199,7 @@ def sample(args: argparse.Namespace) -> None:
                 write_to_terminal(piece.text)
     result = piece.result
     if args.json:
-        return _print_json({"prompt": args.prompt} | vars(result))
+        return show_json({"prompt": args.prompt} | vars(result))
     print()
     if result.n_prompt_tokens_cut:
         print(f"(the first {result.n_prompt_tokens_cut} tokens were cut)", file=sys.stderr)
@@ -217,8 +218,8 @@ def evaluate(args: argparse.Namespace) -> None:
         score = score_probe(args.model)
     else:
         score = score_text(args.model, args.text, args.device)
-    _tell(score["notes"])
-    return _print(args, score, score_as_text)
+    tell(score["notes"])
+    return show(args, score, score_as_text)
 
 
 def export(args: argparse.Namespace) -> None:
@@ -226,15 +227,15 @@ def export(args: argparse.Namespace) -> None:
     from paperkiln.formats.export import export_model
 
     report = export_model(Path(args.model), args.format, args.dtype, args.out)
-    _tell(report["notes"])
-    return _print(args, report, lambda r: r["path"])
+    tell(report["notes"])
+    return show(args, report, lambda r: r["path"])
 
 
 def info(args: argparse.Namespace) -> None:
     """Show shapes, parameters and metadata of a file or a run folder."""
     from paperkiln.formats.info import as_text, describe
 
-    _print(args, describe(Path(args.path)), as_text)
+    show(args, describe(Path(args.path)), as_text)
 
 
 def figure(args: argparse.Namespace) -> None:
@@ -251,7 +252,7 @@ def data_tinychat(args: argparse.Namespace) -> None:
         raise PaperkilnError(f"{args.out} exists; choose another --out, or --overwrite it")
     from paperkiln.train.tinychat import write_corpus
 
-    _print_json(write_corpus(Path(args.out), args.dialogues, args.seed))
+    show_json(write_corpus(Path(args.out), args.dialogues, args.seed))
 
 
 def data_prepare(args: argparse.Namespace) -> None:
@@ -259,21 +260,21 @@ def data_prepare(args: argparse.Namespace) -> None:
     from paperkiln.train.plan import describe_data
     from paperkiln.train.run import prepare
 
-    _print_json(describe_data(prepare(_spec(args))))
+    show_json(describe_data(prepare(_spec(args))))
 
 
 def bench_train(args: argparse.Namespace) -> None:
     """Measure training speed, ours against torch, in one run."""
     from paperkiln.lab.bench import bench_train, train_table
 
-    _print(args, bench_train(args.preset, args.engine, args.rounds), train_table)
+    show(args, bench_train(args.preset, args.engine, args.rounds), train_table)
 
 
 def bench_generate(args: argparse.Namespace) -> None:
     """Measure batch-1 greedy decoding, ours against torch and llama.cpp."""
     from paperkiln.lab.bench import bench_generate, generate_table
 
-    _print(args, bench_generate(args.preset, args.rounds), generate_table)
+    show(args, bench_generate(args.preset, args.rounds), generate_table)
 
 
 def gradcheck(args: argparse.Namespace) -> int:
@@ -288,7 +289,7 @@ def doctor(args: argparse.Namespace) -> int:
     from paperkiln.lab.doctor import as_text, examine
 
     report = examine()
-    _print(args, report, as_text)
+    show(args, report, as_text)
     return 0 if report["ok"] else 1
 
 
@@ -355,7 +356,7 @@ def _write_from_paper(args: argparse.Namespace, architecture: Any, document: Any
         from paperkiln.papers.emit.page import to_html
 
         written[args.html] = to_html(architecture, document)
-    _tell(notes)
+    tell(notes)
     for path, text in written.items():
         with new_file(path) as aside:
             aside.write_text(text, encoding="utf-8", newline="\n")
@@ -387,20 +388,3 @@ def _sampling(args: argparse.Namespace) -> Any:
         temperature=args.temperature, top_k=args.top_k, top_p=args.top_p, min_p=args.min_p,
         repetition_penalty=args.repetition_penalty, seed=args.seed,
     )  # fmt: skip
-
-
-def _tell(notes: Sequence[str]) -> None:
-    """Show what a user should know beside the result."""
-    for note in notes:
-        print(f"note: {note}", file=sys.stderr)
-
-
-def _print(args: argparse.Namespace, values: Any, as_text: Any) -> None:
-    if args.json:
-        _print_json(values)
-    else:
-        print(as_text(values))
-
-
-def _print_json(values: Any) -> None:
-    print(json.dumps(values, indent=2, ensure_ascii=False))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from paperkiln.cache import cache_folder
 from paperkiln.errors import PaperkilnError
 from paperkiln.spec import DataSpec, parse_spec
+from paperkiln.train import data
 from paperkiln.train.data import (
     batch,
     check_lengths,
@@ -285,3 +287,20 @@ def test_a_vocabulary_may_be_padded_but_not_cut(corpus: Path) -> None:
         prepare(parse_spec(values))
     values["arch"]["vocab_size"] = 320
     assert prepare(parse_spec(values)).spec.arch.vocab_size == 320
+
+
+@pytest.mark.parametrize("kind", ["bpe", "word"])
+def test_a_tokenizer_is_learned_once(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "to be or not to be, that is the question\n" * 20
+    spec = DataSpec(tokenizer=kind, vocab_size=280)
+    learned = train_tokenizer(spec, text)
+    (kept,) = (p for p in (cache_folder() / "tokenizers").iterdir()
+               if json.loads(p.read_text()) == learned.to_json())  # fmt: skip
+    with monkeypatch.context() as patch:
+        patch.setattr(data, f"train_{kind}", None)
+        assert train_tokenizer(spec, text).to_json() == learned.to_json()
+    kept.write_text("{")
+    assert train_tokenizer(spec, text).to_json() == learned.to_json()
+    assert json.loads(kept.read_text()) == learned.to_json()
+    other = train_tokenizer(spec, text.replace("be", "do"))
+    assert other.to_json() != learned.to_json()

@@ -156,12 +156,13 @@ def _matching(asked: Question, findings: Iterable[Finding]) -> tuple[list[Findin
 
 def _levels_fit(asked: Question, finding: Finding) -> bool:
     """Return whether the finding speaks of every level that the question names of its factors."""
-    said = parse(f"{finding.claim} . {finding.scope} . {_given(finding)}", finding.factors).levels
-    topics = set(map(topic_of, finding.factors))
-    return all(
-        levels <= said.get(name, frozenset())
-        for name, levels in asked.levels.items() if name in topics
-    )  # fmt: skip
+    words = _words(f"{finding.claim} . {finding.scope} . {_given(finding)}")
+    phrases = [
+        (level, *FACTORS[name].levels[level])
+        for name in set(map(topic_of, finding.factors))
+        for level in asked.levels.get(name, ())
+    ]
+    return all(any(_find(p, words) is not None for p in synonyms) for synonyms in phrases)
 
 
 def _given(finding: Finding) -> str:

@@ -89,7 +89,8 @@ def blocks(
             missing.append(name)
         else:
             values[cell][seed] = value
-    order = sorted(values, key=lambda cell: [factors[n].index(c) for n, c in zip(factors, cell)])  # noqa: B905
+    place = [{label: i for i, label in enumerate(labels)} for labels in factors.values()]
+    order = sorted(values, key=lambda c: [at[x] for at, x in zip(place, c, strict=True)])
     empty = [cell for cell in order if not values[cell]]
     if len(empty) == len(order):
         raise PaperkilnError(f"no complete run has {metric}; {_known_metrics(rows)}")
@@ -118,8 +119,7 @@ def measure(row: Row, metric: str) -> float | None:
     if metric.startswith("val@"):
         return _best_up_to(row, metric)
     value = row.get(metric)
-    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    return float(value) if is_number and math.isfinite(value) else None
+    return float(value) if _number(value) else None  # type: ignore[arg-type]
 
 
 def listed(names: Sequence[str], most: int = 3) -> str:
@@ -202,8 +202,11 @@ def _name(row: Row) -> str:
 
 
 def _known_metrics(rows: Sequence[Row]) -> str:
-    numbers = sorted({
-        key for row in rows if row.get("complete") is True for key in row
-        if key not in ("seed", "complete") and measure({**row, "val": None}, key) is not None
-    } if rows else set())  # fmt: skip
+    complete = [row for row in rows if row.get("complete") is True]
+    keys = {key for row in complete for key in row} - {"seed"}
+    numbers = sorted(key for key in keys if any(_number(row.get(key)) for row in complete))
     return "metrics: " + ", ".join(numbers) if numbers else "no run is complete"
+
+
+def _number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)

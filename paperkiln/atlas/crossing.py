@@ -196,6 +196,8 @@ def _bootstrap(
 
     Percentiles, taken further out for few seeds so that an interval of a mean is as wide as that
     of t (the expanded percentile interval of Hesterberg, American Statistician 69 (2015) 371).
+    In simulation it covers the crossing in 93 to 94 % of studies with 5 to 15 seeds, but in 82 %
+    only with three: resampling three seeds shows too little.
     """
     from scipy import stats
 
@@ -237,7 +239,9 @@ def _monotone_words(result: Crossing) -> str:
 def _crossing_words(result: Crossing) -> list[str]:
     d = result.deltas
     if result.budget is None:
-        return [f"no crossing between {d.budgets[0]} and {d.budgets[-1]} steps"]
+        side = "below" if (result.fit[0] + result.fit[-1]) < 0 else "above"
+        return [f"no crossing: the fit is {side} 0 from {d.budgets[0]} to {d.budgets[-1]} steps "
+                f"({result.share_crossing:.0%} of the resampled seeds cross)"]  # fmt: skip
     low, high = result.interval or (None, None)
     ends = (
         f"before {d.budgets[0]}" if low is None else f"{low:.0f}",
@@ -249,6 +253,9 @@ def _crossing_words(result: Crossing) -> list[str]:
              f"({result.share_crossing:.0%} of the resampled seeds cross)"]  # fmt: skip
     unresolved = ", ".join(map(str, result.unresolved)) or "none"
     words.append(f"budgets that {len(d.seeds)} seeds leave unresolved: {unresolved}")
+    if len(d.seeds) < 5:
+        words.append("with fewer than 5 seeds the interval is too narrow; trust the budgets that "
+                     "are unresolved instead")  # fmt: skip
     if result.zone is None:
         return [*words, "the mean does not rise or fall around it: the zone has no width to give"]
     z = result.zone

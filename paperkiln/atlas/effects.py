@@ -98,6 +98,8 @@ def _checked(analysis: Mapping[str, Any]) -> tuple[str, str, dict[str, str], str
         raise PaperkilnError("an analysis needs a term: the name of a factor")
     if not isinstance(given, Mapping) or (kind == "simple" and not given):
         raise PaperkilnError('a simple effect needs "given": {factor: label}')
+    if not isinstance(analysis.get("levels", {}), Mapping):
+        raise PaperkilnError('"levels" is {factor: [low, high]}')
     metric = analysis.get("metric", "best_val" if kind == "change" else None)
     if not isinstance(metric, str):
         raise PaperkilnError(f"the analysis of {term} needs a metric, such as best_val")

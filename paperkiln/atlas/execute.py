@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Executor, wait
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -88,24 +88,25 @@ class _Session:
 
     def run(self, left: list[Run], backend: Backend) -> dict[str, str]:
         """Run them all; return what broke and why."""
-        self.splits = prepare_data(left, self.study)
+        self.corpora = prepare_data(left, self.study)
         self.done = self.total - len(left)
         self.failed = sum(r["status"] == "failed" for r in read_records(self.study))
         self.flops_left = sum(run.cell.flops for run in left)
-        ended = [run for run in left if worker.finished(self._folder(run), self._spec(run))]
-        for run in ended:  # by a sweep that was killed before it could record them
-            self._take(run, {"status": "ended"})
+        ended = {r.name for r in left if worker.finished(self._folder(r), self._spec(r))}
+        for run in left:  # those of a sweep that was killed before it could record them
+            if run.name in ended:
+                self._take(run, {"status": "ended"})
         with backend(self.jobs) as executor:
             futures = {
                 executor.submit(worker.run_task, self._task(run)): run
-                for run in left if run not in ended
+                for run in left if run.name not in ended
             }  # fmt: skip
             waiting = set(futures)
             while waiting:
                 # The time limit lets Ctrl-C through on Windows too.
                 done, waiting = wait(waiting, timeout=1, return_when=FIRST_COMPLETED)
                 for future in done:
-                    self._take(futures[future], future.result())
+                    self._take(futures[future], _outcome(future))
         return self.broken
 
     def _folder(self, run: Run) -> Path:
@@ -121,12 +122,15 @@ class _Session:
 
     def _take(self, run: Run, outcome: dict[str, Any]) -> None:
         """Record a run that ended, delete its weights, and tell where the sweep stands."""
-        reason = ""
-        if outcome["status"] in ("broken", "stopped"):
-            reason = outcome.get("reason", "it was told to stop")
+        reason, record = outcome.get("reason", "it was told to stop"), None
+        if outcome["status"] not in ("broken", "stopped"):
+            record = self._record(run, outcome.get("energy_joules"))
+            if record["corpus"] != self.corpora[_data_key(run)]:
+                (self._folder(run) / "spec.json").unlink()  # so that it begins anew
+                record, reason = None, "the text changed while it ran"
+        if record is None:
             self.broken[run.name] = reason
         else:
-            record = self._record(run, outcome.get("energy_joules"))
             append_record(self.study.parent.parent, record)
             write_rows(self.study)
             drop_weights(self._folder(run))
@@ -143,21 +147,24 @@ class _Session:
         self.listen(Progress(self.done, self.total, self.failed, left, run.name, reason))
 
     def _record(self, run: Run, energy_joules: float | None) -> dict[str, Any]:
-        spec = run.spec.model_dump(mode="json")
-        data = spec["data"]
-        split = self.splits[_data_key(run)]
-        for field in ("corpus", "validation"):
-            if data[field]:
-                shown = _without_home(data[field])
-                split, data[field] = split.replace(data[field], shown), shown
+        spec = run.spec.model_dump(mode="json") | {"data": _shown_data(run)}
+        split = self.corpora[_data_key(run)]["split"]
         return study_record(
             self._folder(run), self.sweep.name, run.name, run.cell.levels, spec,
-            {"split": split}, energy_joules,
+            split, energy_joules,
         )  # fmt: skip
 
 
-def prepare_data(runs: list[Run], study: Path) -> dict[str, str]:
-    """Read and encode each distinct text once; return how each was split, by its data section.
+def _outcome(future: Future[dict[str, Any]]) -> dict[str, Any]:
+    """Return what became of a task; an engine's own failure is a broken run, not a lost sweep."""
+    try:
+        return future.result()
+    except Exception as error:
+        return {"status": "broken", "reason": f"{type(error).__name__}: {error}"}
+
+
+def prepare_data(runs: list[Run], study: Path) -> dict[str, dict[str, str]]:
+    """Read and encode each distinct text once; return each hash and split, by its data section.
 
     The tokens go to the cache that every run reads. Raises PaperkilnError where a tokenizer learns
     fewer tokens than the parameters were counted with, or the text is not that of earlier records.
@@ -169,7 +176,7 @@ def prepare_data(runs: list[Run], study: Path) -> dict[str, str]:
         other = longest.setdefault(key, run)
         if run.spec.arch.context_length > other.spec.arch.context_length:
             longest[key] = run
-    splits = {}
+    corpora = {}
     for key, run in longest.items():
         prepared = prepare(run.spec)
         size, counted = prepared.tokenizer.vocab_size, vocabulary(run.spec.data)
@@ -178,22 +185,26 @@ def prepare_data(runs: list[Run], study: Path) -> dict[str, str]:
                 f"the tokenizer learns {size} tokens from {run.spec.data.corpus}, the parameters "
                 f"were counted with {counted}; set data.vocab_size to {size}"
             )
-        shown = run.spec.data.model_dump(mode="json")
-        shown |= {f: _without_home(shown[f]) for f in ("corpus", "validation") if shown[f]}
-        if (
-            known.get(canonical(shown), prepared.tokens.corpus_sha256)
-            != prepared.tokens.corpus_sha256
-        ):
+        data, sha256, split = run.spec.data, prepared.tokens.corpus_sha256, prepared.split
+        if known.get(canonical(_shown_data(run)), sha256) != sha256:
             raise PaperkilnError(
-                f"{run.spec.data.corpus} is not the text that the records in {study} were trained "
-                "on; bring it back, or give the sweep another name"
+                f"{data.corpus} is not the text that the records in {study} were trained on; "
+                "bring it back, or give the sweep another name"
             )
-        splits[key] = prepared.split
-    return splits
+        for path in filter(None, (data.corpus, data.validation)):
+            split = split.replace(path, _without_home(path))
+        corpora[key] = {"sha256": sha256, "split": split}
+    return corpora
 
 
 def _data_key(run: Run) -> str:
     return canonical(run.spec.data.model_dump(mode="json"))
+
+
+def _shown_data(run: Run) -> dict[str, Any]:
+    """Return the data section as records hold it."""
+    data = run.spec.data.model_dump(mode="json")
+    return data | {f: _without_home(data[f]) for f in ("corpus", "validation") if data[f]}
 
 
 def _without_home(path: str) -> str:

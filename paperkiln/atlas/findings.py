@@ -55,6 +55,7 @@ class Hypothesis(Strict):
     expected: Outcome = Field(description="What the author expected; it decides nothing.")
     claims: dict[Outcome, Text] = Field(description="The claim that is registered, per outcome.")
     scope: Text = Field(description="What it holds for: model size, data, budget.")
+    replicates: Id | None = Field(None, description="An earlier finding that it asks again.")
 
     @model_validator(mode="after")
     def _every_outcome_has_its_claim(self) -> Hypothesis:

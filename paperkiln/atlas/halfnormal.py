@@ -91,7 +91,7 @@ def half_normal_svg(data: HalfNormal, theme: Literal["light", "dark"] = "light")
         out = io.StringIO()
         figure.savefig(out, format="svg", transparent=True, metadata={"Date": None})
     return _described(out.getvalue(), f"Half-normal plot of the effects on {data.metric}",
-                      _description(data))  # fmt: skip
+                      _description(data), f"half-normal-{theme}")  # fmt: skip
 
 
 def _draw(axes, data: HalfNormal, ink: str, accent: str) -> None:
@@ -104,7 +104,7 @@ def _draw(axes, data: HalfNormal, ink: str, accent: str) -> None:
         if term in data.outstanding:
             axes.annotate(printable(term), (x, y), xytext=(-6, 3), textcoords="offset points",
                           ha="right", color=accent)  # fmt: skip
-    axes.set_xlim(0, max(*data.sizes, data.margin) * 1.08)
+    axes.set_xlim(0, max(*data.sizes, data.margin) * 1.08 or 1)
     axes.set_ylim(0, top)
     axes.set_xlabel(f"size of the effect on {printable(data.metric)}", color=ink)
     axes.set_ylabel("half-normal quantile", color=ink)
@@ -123,12 +123,12 @@ def _description(data: HalfNormal) -> str:
     )
 
 
-def _described(svg: str, title: str, description: str) -> str:
+def _described(svg: str, title: str, description: str, name: str) -> str:
     """Return the SVG as an image with a name and a description."""
     head, opening, rest = svg.partition("<svg ")
     attributes, _, body = rest.partition(">")
     return (
-        f'{head}{opening}role="img" aria-labelledby="title description" {attributes}>'
-        f'\n <title id="title">{escape(printable(title))}</title>'
-        f'\n <desc id="description">{escape(printable(description))}</desc>{body}'
+        f'{head}{opening}role="img" aria-labelledby="{name}-title {name}-desc" {attributes}>'
+        f'\n <title id="{name}-title">{escape(printable(title))}</title>'
+        f'\n <desc id="{name}-desc">{escape(printable(description))}</desc>{body}'
     )

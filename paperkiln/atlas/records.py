@@ -52,11 +52,11 @@ def digest(value: Any) -> str:
 
 def study_record(
     folder: Path, study: str, run: str, cell: dict[str, str], spec: dict[str, Any],
-    corpus: dict[str, str], energy_joules: float | None,
+    split: str, energy_joules: float | None,
 ) -> dict[str, Any]:  # fmt: skip
     """Return the record of a run that ended, complete or failed, from its run folder.
 
-    `spec` and `corpus` name files as the sweep does: no path of this machine enters, no time and
+    `spec` and `split` name files as the sweep does: no path of this machine enters, no time and
     no host.
     """
     events = list(read_events(folder / "events.jsonl"))
@@ -66,7 +66,7 @@ def study_record(
     complete = done is not None and failed is None
     found = (read_record(folder) if complete else None) or {}
     record = make_record(
-        spec, corpus | {"sha256": last(Data).corpus_sha256},
+        spec, {"sha256": last(Data).corpus_sha256, "split": split},
         found.get("fingerprint"), found.get("metrics", {}), last(Start).device,
     )  # fmt: skip
     config = ModelConfig(**model.arch)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from paperkiln.atlas import history
 from paperkiln.atlas.findings import (
@@ -30,11 +30,15 @@ from paperkiln.atlas.findings import (
     validated,
 )
 from paperkiln.atlas.preregister import levels_of, study_sweep
-from paperkiln.atlas.records import ledger_problems, read_ledger
+from paperkiln.atlas.records import LEDGER, ledger_problems, read_ledger, read_records
 from paperkiln.atlas.rows import ROWS, rows_of, rows_text
 from paperkiln.atlas.sweep import SweepSpec
 from paperkiln.errors import PaperkilnError
 from paperkiln.formats.atomic import new_file
+from paperkiln.spec import RunSpec, parse_spec
+
+if TYPE_CHECKING:
+    from paperkiln.atlas.estimate import Estimate
 
 Row = dict[str, Any]
 
@@ -55,7 +59,7 @@ def register(prereg_id: str, atlas: Path, date: str | None = None) -> list[Findi
     if problems := ledger_problems(atlas):
         raise PaperkilnError(f"{problems[0]}; see atlas verify")
     study = atlas / "studies" / prereg.study
-    rows = rows_of(study)
+    rows = study_rows(study)
     check_receipts(prereg, study, rows)
     findings = evaluate(atlas, prereg, rows, commit, date or today())
     append(atlas, findings)
@@ -147,6 +151,16 @@ def check_order(atlas: Path, commit: str, study: str) -> None:
             )
 
 
+def study_rows(study: Path) -> list[Row]:
+    """Return the rows that a study's records give; PaperkilnError where a record is none."""
+    try:
+        return rows_of(study)
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+        raise PaperkilnError(
+            f"{study / 'records.jsonl'}: a record lacks what a row needs ({error!r})"
+        ) from None
+
+
 def check_receipts(prereg: Preregistration, study: Path, rows: Sequence[Row]) -> None:
     """Raise PaperkilnError unless every run has its record, of the sweep as pre-registered."""
     from paperkiln.atlas.cells import resolve, runs_of
@@ -157,22 +171,29 @@ def check_receipts(prereg: Preregistration, study: Path, rows: Sequence[Row]) ->
             f"{study / 'sweep.json'} is not the sweep that {prereg.id} was written for; "
             "bring back the committed file"
         )
-    expected = {
-        run.name: (run.spec.train.seed, run.cell.levels) for run in runs_of(sweep, resolve(sweep))
-    }
-    found = {row["run"]: (row["seed"], _labels(row)) for row in rows}
-    missing = [name for name in expected if name not in found]
+    expected = {run.name: run for run in runs_of(sweep, resolve(sweep))}
+    records = {record["run"]: record for record in read_records(study)}
+    missing = [name for name in expected if name not in records]
     if missing:
         raise PaperkilnError(
             f"{len(missing)} of {len(expected)} runs of {prereg.study} have no record (first: "
             f"{missing[0]}); finish them with atlas run"
         )
-    strange = [name for name in found if found[name] != expected.get(name)]
-    if strange:
-        raise PaperkilnError(f"{study}: the record of {strange[0]} is of no run of this sweep")
+    for name, record in records.items():
+        run = expected.get(name)
+        if run is None or record["cell"] != run.cell.levels or _spec(record) != run.spec:
+            raise PaperkilnError(f"{study}: the record of {name} is of no run of this sweep")
     path = study / ROWS
     if not path.exists() or read_bytes(path) != rows_text(list(rows)).encode():
         raise PaperkilnError(f"{path} is not what the records give; write it again: atlas run")
+
+
+def _spec(record: dict[str, Any]) -> RunSpec:
+    """Return the spec of a record; the seed that it states is the one it ran with."""
+    spec = parse_spec(record["spec"], source=str(record["run"]))
+    if record["seed"] != spec.train.seed:
+        raise PaperkilnError(f"{record['run']}: its seed is not that of its spec")
+    return spec
 
 
 def _labels(row: Row) -> dict[str, str]:
@@ -193,6 +214,8 @@ def evaluate(
     analyses = [analysis_of(hypothesis) for hypothesis in prereg.hypotheses]
     estimates = estimate_family(rows, analyses, levels_of(sweep))
     lines = [entry["seq"] for entry in read_ledger(atlas) if entry["study"] == prereg.study]
+    if not lines:
+        raise PaperkilnError(f"{atlas / LEDGER} has no line of {prereg.study}")
     path = preregistration_path(prereg.id)
     shared = {
         "date": date,
@@ -211,7 +234,7 @@ def evaluate(
     return findings
 
 
-def _numbers(found: Any) -> dict[str, Any]:
+def _numbers(found: Estimate) -> dict[str, Any]:
     names = ("metric", "effect", "se", "t", "p", "p_holm", "df", "ci", "relative")
     values = {name: getattr(found, name) for name in names}
     return values | {"runs": found.n_runs, "seeds": found.n_seeds}
@@ -228,12 +251,13 @@ def _words(hypothesis: Hypothesis, alpha: float, outcome: str, date: str) -> dic
         "analysis": hypothesis.analysis,
         "check": {"outcome": outcome, "alpha": alpha, "margin": hypothesis.margin},
         "factors": hypothesis.analysis.factors,
+        "replicates": hypothesis.replicates,
         "history": [{"date": date, "status": status, "note": "registered"}],
     }
 
 
-def describe(sweep: SweepSpec, rows: Sequence[Row], found: Any) -> str:
-    """Return design, contrast and error term in words."""
+def describe(sweep: SweepSpec, rows: Sequence[Row], found: Estimate) -> str:
+    """Return design, contrast and pairing in words, of this file only: verify compares them."""
     design = sweep.design
     kind = {
         "factorial": "full factorial", "fractional": "fractional factorial",
@@ -244,7 +268,15 @@ def describe(sweep: SweepSpec, rows: Sequence[Row], found: Any) -> str:
     cells = len({tuple(sorted(_labels(row).items())) for row in rows})
     seeds = len({row["seed"] for row in rows})
     failed = sum(row["complete"] is not True for row in rows)
-    left_out = [f"{failed} of {len(rows)} runs failed and are left out"] if failed else []
-    what = f"{kind} of {len(sweep.factors)} factors, {cells} cells x {seeds} seeds"
-    error = found.error_term.partition(", MSE")[0]  # numbers have fields of their own
-    return "; ".join([what, found.method, f"error term: {error}", *left_out])
+    interaction = ":" in found.term
+    parts = [
+        f"{kind} of {len(sweep.factors)} factor{'s'[: len(sweep.factors) - 1]}",
+        f"{cells} cells x {seeds} seeds",
+        "half the difference of the differences" if interaction else f"{found.high} - {found.low}",
+        "paired by seed" if found.per_seed else "not paired",
+    ]
+    if found.aliases:
+        parts.append(f"aliased with {', '.join(found.aliases)}")
+    if failed:
+        parts.append(f"{failed} of {len(rows)} runs failed and are left out")
+    return "; ".join(parts)

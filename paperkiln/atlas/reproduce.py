@@ -181,7 +181,13 @@ def check_corpora(study: Path) -> None:
         for r in read_records(study)
     }
     for data, sha256 in wanted.items():
-        found = load_corpus(data).sha256
+        try:
+            found = load_corpus(data).sha256
+        except PaperkilnError as error:
+            reason = str(error).partition("; ")[0]
+            raise PaperkilnError(
+                f"the text that {study.name} was trained on is not here ({reason}); bring it back"
+            ) from None
         if found != sha256:
             raise PaperkilnError(
                 f"{data.corpus} is not the text that {study.name} was trained on (sha256 "

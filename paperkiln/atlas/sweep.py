@@ -108,7 +108,7 @@ class PlackettBurman(_Section):
     """A two-level screen of up to runs - 1 factors."""
 
     kind: Literal["plackett-burman"] = "plackett-burman"
-    runs: Literal[12, 20, 24] = Field(12, description="Cells.")
+    runs: int = Field(12, ge=4, le=1024, description="Cells.")
     foldover: bool = Field(False, description="Add the mirror image: twice the cells.")
 
 

@@ -60,9 +60,9 @@ FACTORS: dict[str, Factor] = {
     ),
     "batch": _factor("batch, batches, batch size, batch sizes, batchsize"),
     "attention": _factor(
-        "attention, window, windows, attention window",
-        swa="swa, sliding window, sliding window attention, sliding, windowed, windowed attention, "
-        "local attention, sparse attention, window attention",
+        "attention, window size, attention window",
+        swa="swa, window, windows, windowed, sliding, sliding window, sliding window attention, "
+        "windowed attention, window attention, local attention, sparse attention",
         exact="exact, full attention, exact attention, softmax attention, dense attention, "
         "global attention",
         linear="linear attention, kimi, performer, linformer", flash="flash, flashattention",
@@ -115,13 +115,14 @@ METRICS: dict[str, tuple[tuple[str, ...], frozenset[str]]] = {
 
 # "Is it better?" asks for the loss; so does a bare comparison of two levels.
 GENERAL = _phrases(
-    "better, best, help, helps, improve, improves, improvement, worse, worst, beat, beats, win, "
-    "wins, good, matter, matters, effect, effects, use, choose, pick, prefer, preferred, "
-    "recommend, recommended, superior, inferior, gain, gains, worth, benefit, benefits, hurt, "
-    "hurts, interact, interacts, interaction, depend, depends, overtake, overtakes, advantage, "
-    "outperform, outperforms, lower, lowest, higher, highest, least, lowers, raises, difference, "
-    "impact, affect, affects, important, importance, significant, influence, optimal, ideal, "
-    "right, crossover, cross, reverse, reverses, switch, change, changes"
+    "better, best, any good, useful, help, helps, improve, improves, improvement, worse, worst, "
+    "beat, beats, win, wins, good, matter, matters, effect, effects, use, choose, pick, prefer, "
+    "preferred, recommend, recommended, superior, inferior, gain, gains, worth, benefit, "
+    "benefits, hurt, hurts, interact, interacts, interaction, depend, depends, overtake, "
+    "overtakes, advantage, outperform, outperforms, lower, lowest, higher, highest, least, "
+    "lowers, raises, difference, impact, affect, affects, important, importance, significant, "
+    "influence, optimal, ideal, right, crossover, cross, reverse, reverses, switch, change, "
+    "changes"
 )
 
 # Subjects that people ask about and that no study here touches.
@@ -152,7 +153,9 @@ ELSEWHERE: dict[str, tuple[str, ...]] = {
         "convolutional, moe, mixture of experts, experts, gan, gans, u net"
     ),
     "tokenizers and vocabulary": _phrases("tokenizer, tokenizers, tokenization, vocabulary, bpe"),
-    "regularisation": _phrases("dropout, weight decay, regularization, regularisation, overfit"),
+    "regularisation": _phrases(
+        "dropout, weight decay, regularization, regularisation, overfit, overfits, overfitting"
+    ),
     "schedules": _phrases("warmup, warm up, cosine, schedule, schedules, annealing"),
     "hardware": _phrases(
         "gpu, gpus, h100, a100, cuda, tpu, tpus, mps, apple silicon, multi gpu, distributed, "
@@ -182,6 +185,7 @@ STOP = frozenset(
     trained training transformer transformers try two under until up upon us using used uses very
     versus vs want was we well were what when where whether which while who why will with within
     without would yes you your set setting settings value values choice choices language lm lms
+    step steps parameter parameters token tokens sequence sequences block blocks epoch epochs
     down ones first last second equal same amount number kind kinds sort case cases
     tiny smallest low high new old way ways evidence found finding findings result results atlas
     registry think believe end ends reach reaches""".split()

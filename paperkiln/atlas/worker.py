@@ -179,7 +179,7 @@ def time_steps(task: dict[str, Any]) -> dict[str, Any]:
         engine = pick_engine(spec.train.device)
         trainer = Trainer(prepared.spec, prepared.tokens, engine, Path(folder), lambda event: None)
         prepared_at = time.perf_counter()
-        steps = [seconds for seconds in _laps(task["steps"], lambda i: trainer.step(i + 1))]
+        steps = list(_laps(task["steps"], lambda i: trainer.step(i + 1)))
         evaluation = next(_laps(1, lambda i: trainer.evaluate()))
     return {
         "status": "complete",

@@ -7,13 +7,16 @@ to lose, and a resumed run sees exactly the batches it would have seen.
 from __future__ import annotations
 
 import codecs
+import contextlib
 import hashlib
 import json
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
 
+import paperkiln
 from paperkiln.cache import cache_folder
 from paperkiln.errors import PaperkilnError
 from paperkiln.formats.atomic import new_file
@@ -102,10 +105,22 @@ def read_text(path: Path, mend: str = "") -> str:
 
 
 def train_tokenizer(spec: DataSpec, text: str) -> Tokenizer:
-    """Return the tokenizer that the spec asks for, learned from the training text only."""
+    """Return the tokenizer that the spec asks for, learned from the training text only.
+
+    It is kept in the cache under the hash of all that it depends on, so it is learned once.
+    """
     if spec.tokenizer == "byte":
         return byte_tokenizer()
-    return (train_bpe if spec.tokenizer == "bpe" else train_word)(text, spec.vocab_size)
+    made_by = f"{spec.tokenizer} {spec.vocab_size} {paperkiln.__version__} {version('tokenizers')}"
+    digest = hashlib.sha256(f"{made_by}\0{text}".encode())
+    path = cache_folder() / "tokenizers" / f"{digest.hexdigest()[:32]}.json"
+    try:
+        return Tokenizer.load(path)
+    except PaperkilnError:  # not there yet, or damaged
+        tokenizer = (train_bpe if spec.tokenizer == "bpe" else train_word)(text, spec.vocab_size)
+    with contextlib.suppress(PaperkilnError):  # a cache that cannot be written is no reason to stop
+        tokenizer.save(path)
+    return tokenizer
 
 
 def encode_corpus(text: str, tokenizer: Tokenizer) -> np.ndarray:

@@ -1,0 +1,28 @@
+"""How a verb speaks: results to standard output, remarks to standard error."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+
+def tell(notes: Sequence[str]) -> None:
+    """Show what a user should know beside the result."""
+    for note in notes:
+        print(f"note: {note}", file=sys.stderr)
+
+
+def show(args: argparse.Namespace, values: Any, as_text: Callable[[Any], str]) -> None:
+    """Print a result as JSON if --json asks for it, else as text."""
+    if args.json:
+        show_json(values)
+    else:
+        print(as_text(values))
+
+
+def show_json(values: Any) -> None:
+    """Print JSON for a program; arrays become lists."""
+    print(json.dumps(values, indent=2, ensure_ascii=False, default=lambda array: array.tolist()))
