@@ -147,6 +147,16 @@ def test_a_replication_says_its_cost_first_and_then_its_verdict(atlas, tmp_path)
     assert "REPLICATED" in out
 
 
+def test_a_run_before_the_commit_is_warned_of(place, tmp_path, monkeypatch, capsys):
+    copy = tmp_path / "copy"
+    git(tmp_path, "clone", "-q", str(place), str(copy))
+    monkeypatch.chdir(copy)
+    path = copy / "atlas/preregistrations/pair.json"
+    path.write_text(path.read_text().replace("To see.", "To know."))
+    assert main(["atlas", "run", "pair.json"]) == 0
+    assert "was changed after commit" in capsys.readouterr().err
+
+
 def test_a_retraction_stays_visible(place, tmp_path, monkeypatch, capsys):
     copy = tmp_path / "copy"
     git(tmp_path, "clone", "-q", str(place), str(copy))

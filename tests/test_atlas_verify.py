@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 from made_study import DATE, commit, git, pledged_atlas, run_made
 
+from paperkiln.atlas.canonical import canonical, digest
 from paperkiln.atlas.findings import read_findings
-from paperkiln.atlas.records import LEDGER, NO_HASH, canonical, digest
+from paperkiln.atlas.records import LEDGER, NO_HASH
 from paperkiln.atlas.register import register, retract, supersede
 from paperkiln.atlas.rows import write_rows
 from paperkiln.atlas.verify import verify

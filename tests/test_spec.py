@@ -44,10 +44,11 @@ def test_every_field_has_a_default_and_one_line_of_description() -> None:
             assert "\n" not in field.description, where
 
 
-@pytest.mark.parametrize("path", sorted(SPECS.glob("*.json")), ids=lambda p: p.name)
+@pytest.mark.parametrize(
+    "path", sorted({*SPECS.glob("*.json")} - {*SPECS.glob("*.schema.json")}), ids=lambda p: p.name
+)
 def test_every_spec_in_the_repository_is_valid(path: Path) -> None:
-    if path.name != "run.schema.json":
-        assert read_spec(path).name == path.stem
+    assert read_spec(path).name == path.stem
 
 
 def test_an_empty_object_is_a_spec_and_a_resolved_spec_is_a_fixed_point() -> None:

@@ -71,6 +71,7 @@ def run(args: argparse.Namespace) -> int:
 
     from paperkiln.atlas import backends
     from paperkiln.atlas.execute import run_sweep
+    from paperkiln.atlas.register import unpledged
 
     sweep = _sweep(args)
     backend = backends.local
@@ -79,6 +80,7 @@ def run(args: argparse.Namespace) -> int:
     elif args.address:
         raise PaperkilnError("--address is that of a dask scheduler; add --backend dask")
     study = _atlas(args) / "studies" / sweep.name
+    tell(unpledged(_atlas(args), sweep.name))
     try:
         with _progress() as listen:
             result = run_sweep(
@@ -213,8 +215,12 @@ def reproduce(args: argparse.Namespace) -> int:
     if not args.run:
         tell(["nothing was run; add --run"])
         return 0
-    with _progress() as listen:
-        result = reproduce(plan, atlas, record=args.record, listen=listen)
+    try:
+        with _progress() as listen:
+            result = reproduce(plan, atlas, record=args.record, listen=listen)
+    except KeyboardInterrupt:
+        print(f"stopped, every run saved; go on with --out {plan.folder}", file=sys.stderr)
+        return 130
     print("\n".join(result.lines()))
     return result.exit_code
 

@@ -21,8 +21,9 @@ import filelock
 
 from paperkiln.atlas import worker
 from paperkiln.atlas.backends import local
+from paperkiln.atlas.canonical import canonical
 from paperkiln.atlas.cells import Run, resolve, runs_of, vocabulary
-from paperkiln.atlas.records import append_record, canonical, mend, read_records, study_record
+from paperkiln.atlas.records import append_record, mend, read_records, study_record
 from paperkiln.atlas.rows import write_rows
 from paperkiln.atlas.sweep import SweepSpec, read_sweep
 from paperkiln.errors import PaperkilnError

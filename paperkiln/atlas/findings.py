@@ -27,6 +27,7 @@ from paperkiln.atlas.analyses import (
     Strict,
     Text,
 )
+from paperkiln.atlas.canonical import canonical
 from paperkiln.errors import PaperkilnError
 
 Outcome = Literal["lower", "higher", "equivalent", "unresolved"]
@@ -204,13 +205,6 @@ def preregistration_schema() -> dict[str, Any]:
 
 def _schema(model: type[BaseModel]) -> dict[str, Any]:
     return {"$schema": "https://json-schema.org/draft/2020-12/schema"} | model.model_json_schema()
-
-
-def canonical(value: Any) -> str:
-    """Return the one JSON text of a value: sorted keys, no spaces, no NaN."""
-    return json.dumps(
-        value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
-    )
 
 
 def line_of(finding: Finding) -> str:

@@ -20,6 +20,7 @@ from typing import Any
 
 import filelock
 
+from paperkiln.atlas.canonical import canonical, digest
 from paperkiln.errors import PaperkilnError
 from paperkiln.lab.records import make_record, read_record
 from paperkiln.models.config import ModelConfig
@@ -33,21 +34,6 @@ _STUDY = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")  # as the name of a sweep
 _MAX_FILE_BYTES = 1 << 30
 _MAX_LINE_BYTES = 64 << 20
 _LEDGER_FIELDS = {"seq": int, "study": str, "run": str, "sha256": str, "previous": str, "hash": str}
-
-
-def canonical(value: Any) -> str:
-    """Return the one JSON text of a value: sorted keys, no spaces, UTF-8, finite numbers only."""
-    return json.dumps(
-        value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
-    )
-
-
-def digest(value: Any) -> str:
-    """Return the SHA-256 of a value's canonical JSON, in hex."""
-    return hashlib.sha256(canonical(value).encode()).hexdigest()
-
-
-# --- What a record holds --------------------------------------------------------------------------
 
 
 def study_record(

@@ -141,6 +141,18 @@ def pledged(atlas: Path, prereg_id: str) -> str:
     return commits[0]
 
 
+def unpledged(atlas: Path, study: str) -> list[str]:
+    """Return, for each pre-registration of a study that does not count yet, what to do."""
+    notes = []
+    for path in sorted((atlas / preregistration_path("x")).parent.glob("*.json")):
+        if read_preregistration(atlas, path.stem).study == study:
+            try:
+                pledged(atlas, path.stem)
+            except PaperkilnError as error:
+                notes.append(f"{error} (runs made before cannot be registered)")
+    return notes
+
+
 def check_order(atlas: Path, commit: str, study: str) -> None:
     """Raise PaperkilnError unless the pre-registration was committed before any record."""
     for added in history.commits_of(atlas, f"studies/{study}/records.jsonl")[:1]:

@@ -11,7 +11,8 @@ import statistics
 from pathlib import Path
 from typing import Any
 
-from paperkiln.atlas.records import canonical, digest, read_records
+from paperkiln.atlas.canonical import canonical, digest
+from paperkiln.atlas.records import read_records
 from paperkiln.errors import PaperkilnError
 from paperkiln.formats.atomic import new_file
 

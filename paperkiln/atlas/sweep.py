@@ -23,7 +23,7 @@ from pydantic import (
     model_validator,
 )
 
-from paperkiln.atlas.records import canonical
+from paperkiln.atlas.canonical import canonical
 from paperkiln.errors import PaperkilnError
 from paperkiln.spec import json_schema
 
