@@ -3,6 +3,7 @@
     pages, styles, scripts     as they stand here, with what only a build knows filled in
     engine/                    ember, compiled from engine/ember.c
     pyodide/, wheels/          Python and its packages, from npm and PyPI, pinned by hash
+    atlas/                     the atlas's elements, and the library that draws their plots
     models/                    the shipped models, each with its record and card
     manifest.json              every file with its size and hash: what the service worker keeps
 
@@ -37,7 +38,12 @@ from paperkiln.models.config import PRESETS  # noqa: E402
 from paperkiln.papers.emit import page as evidence_page  # noqa: E402
 from paperkiln.spec import json_schema  # noqa: E402
 
-PYODIDE_SHA256 = "66b7949e5a0cba2250b586d7e368bf12fb482800748d182c4618254b685ffaa0"
+# Of the archives of package.json's versions on npm.
+SHA256 = {
+    "pyodide": "66b7949e5a0cba2250b586d7e368bf12fb482800748d182c4618254b685ffaa0",
+    "d3": "7e36605710a2ba54846797c8c6d888911341b215ae53257dc32a49a0b824355e",
+    "@observablehq/plot": "4dcc9f7afd10caee8b2283c0075a5765610cfbbf6d7d93cdb153b3b5d3501afc",
+}
 PYODIDE_FILES = (
     "pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "python_stdlib.zip",
 )  # fmt: skip
@@ -45,7 +51,8 @@ PYODIDE_FILES = (
 PLATFORM = ("--platform", "pyemscripten_2026_0_wasm32", "--python-version", "3.14",
             "--implementation", "cp", "--abi", "cp314", "--abi", "none")  # fmt: skip
 PAGES = ("chat.html", "spec.html", "paper.html")
-SOURCES = ("*.js", "*.css", "*.svg", "elements/*.js", "demos/*.js")
+PLOT_FILES = {"d3": "dist/d3.min.js", "@observablehq/plot": "dist/plot.umd.min.js"}
+SOURCES = ("*.js", "*.css", "*.svg", "elements/*.js", "demos/*.js", "atlas/*.js")
 MODEL_FILES = ("model.gguf", "record.json", "card.md")
 
 
@@ -60,6 +67,7 @@ def build(out: Path, models: Path, paper_proxy: str = "") -> Path:
     build_engine(app / "engine")
     pyodide = take_pyodide(app / "pyodide")
     wheels = take_wheels(app / "wheels")
+    take_plot(app / "atlas")
     shipped = take_models(models, app / "models")
     copy(ROOT / "specs" / "tinychat-quick.tex", app / "example.tex")
     write_json(app / "presets.json", presets())
@@ -78,13 +86,14 @@ def downloads() -> Path:
     return cache_folder() / "web"
 
 
-def take_pyodide(out: Path) -> dict[str, str]:
-    """Unpack of Pyodide's npm package what a browser needs; return what it says of its build."""
-    version = json.loads((HERE / "package.json").read_text())["dependencies"]["pyodide"]
-    archive = downloads() / f"pyodide-{version}.tgz"
-    if not archive.exists() or sha256(archive.read_bytes()) != PYODIDE_SHA256:
+def npm_package(name: str) -> tarfile.TarFile:
+    """Return a package of npm, fetched unless it is kept already."""
+    version = json.loads((HERE / "package.json").read_text())["dependencies"][name]
+    file = f"{name.rpartition('/')[2]}-{version}.tgz"
+    archive = downloads() / file
+    if not archive.exists() or sha256(archive.read_bytes()) != SHA256[name]:
         registry = os.environ.get("NPM_CONFIG_REGISTRY", "https://registry.npmjs.org").rstrip("/")
-        url = f"{registry}/pyodide/-/pyodide-{version}.tgz"
+        url = f"{registry}/{name}/-/{file}"
         print(f"fetching {url}", file=sys.stderr)
         try:
             with urllib.request.urlopen(url, timeout=300) as response:
@@ -94,15 +103,30 @@ def take_pyodide(out: Path) -> dict[str, str]:
                 f"{url} cannot be fetched ({error}); "
                 f"fetch it by other means and put it at {archive}"
             ) from None
-        if sha256(data) != PYODIDE_SHA256:
+        if sha256(data) != SHA256[name]:
             raise PaperkilnError(f"{url}: its SHA-256 is {sha256(data)}, not the pinned one")
         archive.parent.mkdir(parents=True, exist_ok=True)
         archive.write_bytes(data)
+    return tarfile.open(fileobj=io.BytesIO(archive.read_bytes()))
+
+
+def take_pyodide(out: Path) -> dict[str, str]:
+    """Unpack of Pyodide what a browser needs; return what it says of its build."""
     out.mkdir()
-    with tarfile.open(fileobj=io.BytesIO(archive.read_bytes())) as package:
+    with npm_package("pyodide") as package:
         for name in PYODIDE_FILES:
             (out / name).write_bytes(package.extractfile(f"package/{name}").read())
         return json.load(package.extractfile("package/pyodide-lock.json"))["info"]
+
+
+def take_plot(out: Path) -> None:
+    """Unpack the library that draws the atlas's plots, and the one under it, with their terms."""
+    for name, path in PLOT_FILES.items():
+        file = out / Path(path).name
+        with npm_package(name) as package:
+            file.write_bytes(package.extractfile(f"package/{path}").read())
+            terms = package.extractfile("package/LICENSE").read()
+            file.with_suffix(".LICENSE.txt").write_bytes(terms)
 
 
 def take_wheels(out: Path) -> dict[str, str]:
@@ -209,7 +233,7 @@ def write_manifest(app: Path, **known: object) -> None:
     files = {}
     for path in sorted(p for p in app.rglob("*") if p.is_file()):
         name = path.relative_to(app).as_posix()
-        if name not in mutable:
+        if name not in mutable and not name.startswith("atlas/"):  # of the docs: not kept offline
             data = path.read_bytes()
             files[name] = {"size": len(data), "sha256": sha256(data)}
     version = sha256(json.dumps(files).encode())[:16]

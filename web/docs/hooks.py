@@ -1,8 +1,10 @@
 """MkDocs hooks: what the site holds beside the pages in site/.
 
-on_files            reference/cli.md from the real --help, reference/spec.md from the schema
+on_files            reference/cli.md from the real --help, reference/spec.md from the schema,
+                    the atlas's findings and data (atlas.py)
 on_nav              the pages of the app, which another build puts under app/
-on_page_markdown    <!-- source: module:name --> becomes that function's text, always current
+on_page_markdown    <!-- source: module:name --> becomes that function's text, always current;
+                    <!-- atlas: registry --> the table of findings
 on_page_content     drawings move into the page, so that they follow its light or dark;
                     links to app: become relative; each live element brings its module
 on_post_page        a name for the search dialog
@@ -29,6 +31,7 @@ from mkdocs.utils import get_relative_url
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
+import atlas  # noqa: E402  (beside this file: MkDocs has put our folder on the path)
 import paperkiln  # noqa: E402
 from paperkiln import cli  # noqa: E402
 from paperkiln.arguments import build_parser  # noqa: E402
@@ -47,6 +50,8 @@ ELEMENTS = {
     "paperkiln-rope": "demos/rope.js",
     "paperkiln-softmax": "demos/softmax.js",
     "paperkiln-gradcheck": "demos/gradcheck.js",
+    "paperkiln-registry": "atlas/registry.js",
+    "paperkiln-atlas": "atlas/explorer.js",
 }
 
 
@@ -54,7 +59,8 @@ ELEMENTS = {
 
 
 def on_files(files: Files, *, config: Any) -> Files:
-    """Add the generated pages and the icon."""
+    """Add the generated pages, the atlas's data and the icon."""
+    atlas.add_pages(files, config)
     files.append(File.generated(config, "reference/cli.md", content=cli_page()))
     files.append(File.generated(config, "reference/spec.md", content=spec_page()))
     files.append(File.generated(config, "icon.svg", abs_src_path=str(ROOT / "web" / "icon.svg")))
@@ -72,7 +78,10 @@ def on_nav(nav: Navigation, *, config: Any, files: Files) -> Navigation:
 
 
 def on_page_markdown(markdown: str, *, page: Page, config: Any, files: Files) -> str:
-    """Put the text of functions where a page asks for it."""
+    """Put the text of functions, and the atlas's table, where a page asks for it."""
+    if "<!-- atlas: registry -->" in markdown:
+        table = atlas.registry(Path(config["extra"]["atlas"]))
+        return markdown.replace("<!-- atlas: registry -->", table)
     return re.sub(r"<!-- source: ([\w.]+):([\w.]+) -->", lambda m: excerpt(*m.groups()), markdown)
 
 
