@@ -222,7 +222,7 @@ def _add_atlas(verbs: Any) -> None:
     p.add_argument("--run", action="store_true", help="run it, not only say what it costs")
     p.add_argument("--seeds", type=int, nargs="+", help="new ones (default: the original ones)")
     p.add_argument("--out", help="a folder for the runs; one that was stopped goes on there")
-    p.add_argument("--jobs", type=int, default=2, help="runs at once (default: 2)")
+    p.add_argument("--jobs", type=_jobs, default=2, help="runs at once (default: 2)")
     p.add_argument("--record", action="store_true", help="keep records and verdict in the atlas")
     _atlas_option(p)
 
@@ -249,7 +249,7 @@ def _atlas_option(parser: argparse.ArgumentParser) -> None:
 
 def _sweep_options(parser: argparse.ArgumentParser, **options: Any) -> None:
     parser.add_argument("sweep", help="a sweep file, or the name of a study", **options)
-    parser.add_argument("--jobs", type=int, default=2, help="runs at once (default: 2)")
+    parser.add_argument("--jobs", type=_jobs, default=2, help="runs at once (default: 2)")
     _atlas_option(parser)
 
 
@@ -267,6 +267,13 @@ def _comparison_options(parser: argparse.ArgumentParser) -> None:
         "--given", action="append", default=[], metavar="FACTOR=LEVEL",
         help="hold another factor at a level (repeatable)",
     )  # fmt: skip
+
+
+def _jobs(text: str) -> int:
+    """Return how many runs at once, for argparse."""
+    if not text.isdecimal() or not 1 <= int(text[:9]):
+        raise argparse.ArgumentTypeError(f"{text[:20]!r} is no number of runs at once, such as 2")
+    return int(text[:9])
 
 
 def _noise(parser: argparse.ArgumentParser) -> None:

@@ -478,6 +478,35 @@ def test_residual_checks_find_what_is_planted():
     assert check_residuals(late, "best_val").seeds_differ is not None
 
 
+def test_interactions_that_a_screen_hides_show_in_what_its_terms_leave_over():
+    # Montgomery, section 8.5: in Plackett and Burman's 12 runs a main effect carries a third of
+    # each interaction of two others. Here no main effect is real but A and B.
+    rng = np.random.default_rng(10)
+    cells = plackett_burman()
+    names = list(cells[0])
+    sign = {n: np.array([1.0 if c[n] == "2" else -1.0 for c in cells]) for n in names}
+    plain = 3 + 0.3 * sign[names[0]] + 0.3 * sign[names[1]]
+    luck = rng.normal(0, 0.005, (12, 3))
+
+    clean = rows_of(cells, plain[:, None] + luck)
+    checks = check_residuals(clean, "best_val")
+    assert checks.lack_of_fit > 0.01
+    assert "interactions are there" not in analysis_as_text(clean, "best_val")
+
+    mixed = rows_of(cells, (plain + 0.15 * sign[names[0]] * sign[names[1]])[:, None] + luck)
+    spurious = [e for e in effects(mixed, "best_val") if e.term not in names[:2]]
+    assert max(e.p_holm for e in spurious) < 1e-6, "that is the trap: all five look certain"
+    checks = check_residuals(mixed, "best_val")
+    assert checks.lack_of_fit < 1e-9
+    assert checks.left_over == pytest.approx(0.1, rel=0.1), "a third of the interaction, 0.3"
+    assert "one of about that size shows nothing" in analysis_as_text(mixed, "best_val")
+
+
+def test_a_full_factorial_with_all_its_terms_leaves_nothing_over():
+    checks = check_residuals(made(factorial(A=LH, B=LH), 4, np.random.default_rng(11)), "best_val")
+    assert (checks.lack_of_fit, checks.left_over) == (None, None)
+
+
 def test_drift_is_seen_in_the_order_of_the_rows():
     from paperkiln.atlas.blocks import blocks
     from paperkiln.atlas.contrasts import model

@@ -188,6 +188,13 @@ def test_bad_input_is_one_line(atlas, words, said):
     assert err.count("\n") == 1
 
 
+@pytest.mark.parametrize("jobs", ["0", "-2", "two"])
+def test_jobs_are_at_least_one(atlas, capsys, jobs):
+    with pytest.raises(SystemExit, match="2"):
+        main(["atlas", "reproduce", "muon-loss", "--jobs", jobs])
+    assert "no number of runs at once" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("verb", ["plan", "preregister", "findings"])
 def test_schemas_are_printed(atlas, verb):
     code, out, _ = atlas(verb, "--schema")

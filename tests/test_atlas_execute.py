@@ -227,6 +227,19 @@ def test_a_run_that_ended_before_it_was_recorded_is_not_run_again(
     assert place.results() == reference.results()
 
 
+def test_a_record_names_the_machine_that_trained_not_the_one_that_wrote_it_down(
+    place: Place, finished: Any
+) -> None:
+    reference, _ = finished
+    shutil.copytree(reference.scratch, place.scratch)
+    for path in place.scratch.glob("*/record.json"):
+        there = {"packages": {"numpy": "1.0"}, "machine": {"cores": 96}, "paperkiln": "0.0.9"}
+        path.write_text(json.dumps(json.loads(path.read_text()) | there))
+    place.run(parse_sweep(FOUR))
+    for record in read_records(place.study):
+        assert {name: record[name] for name in there} == there
+
+
 def test_a_folder_of_another_sweep_is_not_taken_for_this_one_s(place: Place, finished: Any) -> None:
     reference, _ = finished
     shutil.copytree(reference.scratch, place.scratch)

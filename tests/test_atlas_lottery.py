@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from measured_rows import curve_rows, factorial, rows_of
 from scipy import stats
 
-from paperkiln.atlas.lottery import as_text, clash, deltas, lottery
+from paperkiln.atlas.lottery import as_text, clash, deltas, lottery, shared_budgets
 from paperkiln.errors import PaperkilnError
 
 BUDGETS = [100, 200, 300]
@@ -58,7 +58,7 @@ def test_plug_in_of_the_published_counts():
     assert clash(1, 0).unbiased is None
 
 
-@given(st.integers(2, 30), st.floats(0, 1))
+@given(st.integers(2, 30), st.floats(1e-6, 1))  # scipy overflows at the smallest of all p
 def test_the_unbiased_estimate_is_unbiased_and_the_plug_in_is_not(n, p):
     weight = stats.binom.pmf(np.arange(n + 1), n, p)
     cases = [clash(k, n - k) for k in range(n + 1)]
@@ -144,3 +144,15 @@ def test_the_text_shows_both_estimates():
     text = as_text(lottery(study()[2], "attention", PAIR, BUDGETS))
     for said in ("window - exact", "plug-in", "p Holm", "window lower", "window higher"):
         assert said in text
+
+
+def test_budgets_by_default_are_those_that_every_run_answers():
+    rows = curve_rows({"exact": [[4, 3, 2]], "swa": [[4, 3, 2]]}, [50, 100, 150])
+    slow = curve_rows({"exact": [[4, 3]], "swa": [[4, 3]]}, [100, 200])
+    rows = [row | {"factor.batch": "16"} for row in rows]
+    rows += [row | {"factor.batch": "8"} for row in slow]
+    assert shared_budgets(rows, {}) == [100, 150]
+    assert shared_budgets(rows, {"batch": "8"}) == [100, 200]
+    assert shared_budgets([row | {"complete": False} for row in rows], {}) == []
+    with pytest.raises(PaperkilnError, match="no list of"):
+        shared_budgets([rows[0] | {"val": [7]}], {})

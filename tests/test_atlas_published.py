@@ -26,7 +26,7 @@ def test_the_rules_are_older_than_the_records_and_nothing_was_taken_out() -> Non
     assert (result.problems, result.unchecked) == ([], [])
 
 
-@pytest.mark.parametrize("name", ["screen", "factorial", "window"])
+@pytest.mark.parametrize("name", ["screen", "factorial", "blocks", "window"])
 def test_the_sweep_that_was_run_is_the_one_in_specs(name: str) -> None:
     shown = read_sweep(ROOT / "specs" / "sweeps" / f"{name}.json")
     assert study_sweep(ATLAS / "studies" / name).sha256 == shown.sha256

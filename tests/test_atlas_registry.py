@@ -70,14 +70,24 @@ def test_a_preregistration_is_final_and_its_hypotheses_have_ids_of_their_own(
     atlas = tmp_path / "atlas"
     preregister(draft(tmp_path), atlas, DATE)
     assert "a pre-registration is final" in refusal(preregister, draft(tmp_path), atlas)
-    again = draft(tmp_path, id="again")
+    fresh = SWEEP | {"name": "duo", "seeds": [4, 5]}
+    again = draft(tmp_path, fresh, id="again")
     assert "F-muon is in trio.json already" in refusal(preregister, again, atlas)
     more = [hypothesis("F-lr", {"kind": "effect", "metric": "best_val", "term": "lr"})]
-    preregister(draft(tmp_path, id="more", hypotheses=more), atlas, DATE)
-    other = draft(tmp_path, SWEEP | {"seeds": [4, 5]}, id="other", hypotheses=more)
-    assert "is another sweep of this name" in refusal(
-        preregister, other, atlas
-    ) or "F-lr is in" in refusal(preregister, other, atlas)
+    (atlas / "studies" / "duo").mkdir()
+    (atlas / "studies" / "duo" / "sweep.json").write_text(json.dumps(SWEEP | {"name": "duo"}))
+    other = draft(tmp_path, fresh, id="other", hypotheses=more)
+    assert "is another sweep of this name" in refusal(preregister, other, atlas)
+
+
+def test_a_family_of_hypotheses_is_not_split_to_escape_its_correction(tmp_path: Path) -> None:
+    atlas = tmp_path / "atlas"
+    preregister(draft(tmp_path), atlas, DATE)
+    more = [hypothesis("F-lr", {"kind": "effect", "metric": "best_val", "term": "lr"})]
+    second = draft(tmp_path, id="more", hypotheses=more)
+    assert "is about trio already: the hypotheses of a study are" in refusal(
+        preregister, second, atlas
+    )
 
 
 def test_rules_made_after_the_data_are_refused(atlas: Path, tmp_path: Path) -> None:
@@ -259,6 +269,8 @@ def test_corrections_are_lines_and_nothing_is_deleted(atlas: Path) -> None:
 
 def test_corrections_that_make_no_sense_are_refused(atlas: Path) -> None:
     register("trio", atlas, DATE)
+    elsewhere = refusal(supersede, "F-muon", "F-batch", "x", atlas)
+    assert "F-batch is about batch, not what F-muon is" in elsewhere
     retract("F-batch", "A slip.", atlas)
     assert "say why" in refusal(retract, "F-muon", " ", atlas)
     assert "retracted already: A slip." in refusal(retract, "F-batch", "again", atlas)

@@ -28,9 +28,11 @@ from paperkiln.atlas.estimate import Estimate
 from paperkiln.atlas.execute import run_sweep
 from paperkiln.atlas.findings import find, read_findings
 from paperkiln.atlas.preregister import preregister, study_sweep
-from paperkiln.atlas.register import register, retract
+from paperkiln.atlas.register import amend, register, retract
 from paperkiln.atlas.reproduce import judge, make_plan, reproduce
+from paperkiln.atlas.rows import write_rows
 from paperkiln.atlas.sweep import SweepSpec
+from paperkiln.atlas.table import findings_table
 from paperkiln.atlas.verify import verify
 from paperkiln.errors import PaperkilnError
 
@@ -187,6 +189,7 @@ def test_a_failed_replication_is_recorded_too(
     assert (result.verdict, result.exit_code) == (verdict, 1)
     after = find(read_findings(atlas), "F-muon")
     assert (after.status, after.history[-1].verdict) == ("supported", verdict)
+    assert f"{verdict} on {DATE}" in findings_table([after]), "who reads the claim reads this too"
     commit(atlas, "replicate")
     assert verify(atlas, strict=True).problems == []
 
@@ -211,6 +214,47 @@ def test_another_experiment_is_no_replication(atlas: Path, world: dict[str, Any]
     path = atlas / "studies" / "trio-replication-1" / "sweep.json"
     path.write_text(path.read_text().replace('"steps": 20', '"steps": 15'))
     assert "is another experiment than trio" in " ".join(verify(atlas).problems)
+
+
+def claim_replicated(atlas: Path, by: str) -> None:
+    """Append by hand what `atlas reproduce` would not."""
+    found = find(read_findings(atlas), "F-muon")
+    event = {"status": "replicated", "note": "It was confirmed."}
+    amend(atlas, found, event, DATE, replicated_by=(by,))
+
+
+def test_a_status_that_the_replication_does_not_bear_is_found(
+    atlas: Path, world: dict[str, Any]
+) -> None:
+    reproduce(make_plan("F-muon", atlas), atlas, record=True, date=DATE)
+    assert verify(atlas).problems == []
+    claim_replicated(atlas, "studies/trio-replication-1/records.jsonl")
+    assert "records.jsonl did not replicate it" in " ".join(verify(atlas).problems), "same seeds"
+
+
+def test_a_replication_without_all_its_runs_is_found(atlas: Path, world: dict[str, Any]) -> None:
+    reproduce(make_plan("F-muon", atlas, seeds=[4, 5, 6]), atlas, record=True, date=DATE)
+    study = atlas / "studies" / "trio-replication-1"
+    for path in (study / "records.jsonl", atlas / "ledger.jsonl"):  # the last run did not please
+        path.write_text("".join(path.read_text().splitlines(keepends=True)[:-1]))
+    write_rows(study)
+    said = " ".join(verify(atlas).problems)
+    assert "trio-replication-1 cannot be judged again: 1 of 24 runs of trio-replication-1" in said
+
+
+@pytest.mark.parametrize(("pull", "holds"), [(-0.3, True), (0.3, False)])
+def test_a_finding_that_asks_again_confirms_only_with_the_same_answer(
+    atlas: Path, tmp_path: Path, pull: float, holds: bool
+) -> None:
+    again = hypothesis("F-again", {"kind": "effect", "metric": "best_val", "term": "optimizer"})
+    sweep = SWEEP | {"name": "duo", "seeds": [4, 5, 6]}
+    second = draft(tmp_path, sweep, id="duo", hypotheses=[again | {"replicates": "F-muon"}])
+    preregister(second, atlas, DATE)
+    commit(atlas, "pre-register again")
+    run_made(atlas, "duo", pull={"optimizer": pull})
+    register("duo", atlas, DATE)
+    claim_replicated(atlas, "F-again")
+    assert ("F-again did not replicate it" in " ".join(verify(atlas).problems)) is not holds
 
 
 def test_what_cannot_be_replicated_is_refused(atlas: Path, world: dict[str, Any]) -> None:

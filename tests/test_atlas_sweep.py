@@ -256,6 +256,12 @@ def test_files_that_are_no_sweep(tmp_path: Path, text: str) -> None:
         read_sweep(path)
 
 
+@pytest.mark.parametrize("value", [float("nan"), "half a character \ud800"])
+def test_what_no_json_file_can_hold_has_no_hash_and_is_no_sweep(value: Any) -> None:
+    with pytest.raises(PaperkilnError, match="cannot be written as JSON"):
+        parse_sweep(sweep_values() | {"question": value})
+
+
 def test_files_that_are_not_there_or_too_large(tmp_path: Path) -> None:
     with pytest.raises(PaperkilnError, match="no such sweep"):
         read_sweep(tmp_path / "s.json")

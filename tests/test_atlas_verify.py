@@ -12,9 +12,9 @@ import pytest
 from made_study import DATE, commit, git, pledged_atlas, run_made
 
 from paperkiln.atlas.canonical import canonical, digest
-from paperkiln.atlas.findings import read_findings
+from paperkiln.atlas.findings import find, read_findings
 from paperkiln.atlas.records import LEDGER, NO_HASH
-from paperkiln.atlas.register import register, retract, supersede
+from paperkiln.atlas.register import amend, register, retract, supersede
 from paperkiln.atlas.rows import write_rows
 from paperkiln.atlas.verify import verify
 from paperkiln.errors import PaperkilnError
@@ -154,6 +154,11 @@ TOUCHED: list[tuple[str, Callable[[Path], None], str]] = [
     ("no rows", remove(f"{TRIO}/rows.jsonl"), "not what the records give"),
     ("a run of something else", resealed(f"{TRIO}/records.jsonl", '"lr":0.003', '"lr":0.03'),
      "is of no run of this sweep"),
+    ("another text", resealed(f"{TRIO}/records.jsonl", f'"sha256":"{"0" * 64}"',
+                              f'"sha256":"{"1" * 64}"'), "was trained on another text"),
+    ("a number JSON has not", replace(f"{TRIO}/records.jsonl", '"wall_seconds":2.0',
+                                      '"wall_seconds":NaN', 1), "not a JSON object"),
+    ("half a character", replace(LEDGER, '"run":"cell', '"run":"\\ud800', 1), "not a JSON object"),
     ("a seed", resealed(f"{TRIO}/records.jsonl", '"seed":1,', '"seed":9,'),
      "is not that of its spec"),
     ("a sweep", replace(f"{TRIO}/sweep.json", '"batch": 4', '"batch": 8'), "is not the sweep"),
@@ -215,6 +220,57 @@ def test_strict_names_a_rule_that_disappeared(atlas: Path) -> None:
     problems = "\n".join(verify(atlas, strict=True).problems)
     assert "preregistrations/trio.json: it was committed once and is gone" in problems
     assert f"{LEDGER}: it was deleted" in problems
+
+
+@pytest.mark.parametrize("how", ["moved there", "on a branch"])
+def test_strict_names_a_rule_that_came_and_went_unseen(atlas: Path, how: str) -> None:
+    rule = (atlas / "preregistrations" / "trio.json").read_text()
+    if how == "on a branch":
+        git(atlas, "checkout", "-q", "-b", "side")
+        (atlas / "preregistrations" / "gone.json").write_text(rule)
+    else:
+        (atlas.parent / "draft.json").write_text(rule)
+        commit(atlas, "a draft")
+        git(atlas, "mv", "../draft.json", "preregistrations/gone.json")
+    commit(atlas, "a rule")
+    git(atlas, "rm", "-q", "preregistrations/gone.json")
+    commit(atlas, "its answer did not please")
+    if how == "on a branch":
+        git(atlas, "checkout", "-q", "main")
+        commit(atlas, "meanwhile")
+        git(atlas, "merge", "-q", "--no-ff", "-m", "merge", "side")
+    assert "preregistrations/gone.json: it was committed once and is gone" in "\n".join(
+        verify(atlas, strict=True).problems
+    )
+
+
+def test_a_retraction_is_final(atlas: Path) -> None:
+    gone = find(read_findings(atlas), "F-batch")
+    amend(atlas, gone, {"status": "supported", "note": "On second thought."}, DATE)
+    assert "F-batch was retracted, which is final" in "\n".join(verify(atlas).problems)
+
+
+def test_strict_names_a_family_that_was_split(tmp_path: Path) -> None:
+    atlas = pledged_atlas(tmp_path / "r")
+    rule = json.loads((atlas / "preregistrations" / "trio.json").read_text())
+    second = rule | {"id": "more", "hypotheses": [rule["hypotheses"][0] | {"id": "F-more"}]}
+    (atlas / "preregistrations" / "more.json").write_text(json.dumps(second))
+    commit(atlas)
+    assert verify(atlas, strict=True).problems == [
+        "studies/trio: two pre-registrations split what Holm corrects together; keep one"
+    ]
+
+
+def test_strict_misses_a_study_whose_records_were_deleted(tmp_path: Path) -> None:
+    atlas = pledged_atlas(tmp_path / "r")
+    run_made(atlas)
+    git(atlas, "add", f"{TRIO}/records.jsonl")
+    git(atlas, "commit", "-q", "-m", "the records without their ledger")
+    (atlas / LEDGER).unlink()
+    (atlas / TRIO / "records.jsonl").unlink()
+    (atlas / TRIO / "rows.jsonl").unlink()
+    commit(atlas, "it did not please")
+    assert f"{TRIO}/records.jsonl: it was deleted" in "\n".join(verify(atlas, strict=True).problems)
 
 
 def test_strict_names_rules_that_are_as_young_as_the_data(atlas: Path) -> None:

@@ -99,7 +99,7 @@ def test_the_drawing_says_what_it_shows_and_has_a_ring_for_each_seed(
         page = html(site / "atlas" / "findings" / f.id)
         (drawing,) = re.findall(r'<svg class="interval".*?</svg>', page, re.DOTALL)
         assert 'role="img"' in drawing
-        assert re.search(r'aria-label="effect [+−]\d', drawing)
+        assert re.search(r'<desc id="interval-desc">effect [+−]\d', drawing)
         colours = set(re.findall(r"(?:fill|stroke): ([^;\"]+)", drawing))
         assert colours <= {f"var(--{n})" for n in ("ink", "soft", "edge", "accent", "wash")} | {
             "none"

@@ -89,7 +89,8 @@ class Advice:
 
 
 def _details(finding: Finding) -> list[str]:
-    return [f"  {evidence(finding)}", f"  scope: {finding.scope}"]
+    became = [f"  {remark(finding)}"] if remark(finding) else []
+    return [f"  {evidence(finding)}", f"  scope: {finding.scope}", *became]
 
 
 def advise(question: str, findings: Iterable[Finding]) -> Advice:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from paperkiln.atlas.blocks import Row, blocks
-from paperkiln.atlas.contrasts import model
+from paperkiln.atlas.contrasts import Model, model
 from paperkiln.atlas.effects import Levels, effects, estimate, estimate_family
 from paperkiln.atlas.estimate import Estimate, Outcome, decide, equivalence, holm
 from paperkiln.atlas.halfnormal import HalfNormal, half_normal, half_normal_svg
@@ -34,6 +34,7 @@ __all__ = [
     "holm",
 ]
 
+_SURE = 0.01  # of interactions that a screen hides
 _HEADER = ("term", "low", "high", "effect", "relative", "SE", "df", "t", "p", "p Holm", "95 % CI",
            "p within seeds")  # fmt: skip
 
@@ -46,14 +47,15 @@ def analysis_as_text(rows: Sequence[Row], metric: str, levels: Levels | None = N
     found = sorted(effects(rows, metric, levels=levels), key=lambda e: -abs(e.t))
     table = blocks(rows, metric, levels)
     some = found[0]
-    cells = len(table.cells)
+    cells, design, checks = len(table.cells), model(table), check_residuals(rows, metric, levels)
     notes = [
         "effect: high - low; a:b is half the difference of the differences"
         f"; of {metric}, whose sign says which level is lower",
         f"error term: {some.error_term}",
         f"p Holm: over the {len(found)} terms of this table; p within seeds: the t test of the "
         "effects of each seed, which does not assume that all cells vary alike",
-        *model(table).notes,
+        *design.notes,
+        *_hidden_interactions(design, checks),
         *table.notes,
         *(n for n in some.method.split("; ") if n.startswith("left out")),
     ]
@@ -64,8 +66,20 @@ def analysis_as_text(rows: Sequence[Row], metric: str, levels: Levels | None = N
         "",
         *(f"note: {printable(note)}" for note in notes),
         "",
-        printable(residuals_as_text(check_residuals(rows, metric, levels))),
+        printable(residuals_as_text(checks)),
     ])  # fmt: skip
+
+
+def _hidden_interactions(design: Model, checks: ResidualChecks) -> list[str]:
+    """Return a note where a screen's main effects are mixed with interactions that are there."""
+    if not design.refusal or checks.lack_of_fit is None or checks.lack_of_fit >= _SURE:
+        return []
+    return [
+        "interactions are there that this design cannot tell apart: its columns without a factor "
+        f"have effects of {checks.left_over:.2g} (p {probability(checks.lack_of_fit)}). Main "
+        "effects take in parts of them, which SE and p know nothing of: one of about that size "
+        "shows nothing"
+    ]
 
 
 def _line(e: Estimate) -> tuple[str, ...]:

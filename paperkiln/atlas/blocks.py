@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -122,6 +123,14 @@ def measure(row: Row, metric: str) -> float | None:
     return float(value) if _number(value) else None  # type: ignore[arg-type]
 
 
+def validations(row: Row) -> list[tuple[int, float]]:
+    """Return (step, loss) of a run; raises PaperkilnError where the row holds something else."""
+    try:
+        return [(int(at), float(loss)) for at, loss in row.get("val") or ()]
+    except (TypeError, ValueError, OverflowError):
+        raise PaperkilnError(f"{_name(row)}: its val is no list of [step, loss]") from None
+
+
 def listed(names: Sequence[str], most: int = 3) -> str:
     """Return the first few names, and how many more there are."""
     more = f" and {len(names) - most} more" if len(names) > most else ""
@@ -142,10 +151,7 @@ def _best_up_to(row: Row, metric: str) -> float | None:
         step = int(metric.removeprefix("val@"))
     except ValueError:
         raise PaperkilnError(f"{metric!r}: write val@STEP with a whole number") from None
-    try:
-        curve = [(int(at), float(loss)) for at, loss in row.get("val") or ()]
-    except (TypeError, ValueError):
-        raise PaperkilnError(f"{_name(row)}: its val is no list of [step, loss]") from None
+    curve = validations(row)
     steps = [at for at, _ in curve]
     if not curve or not min(steps) <= step <= max(steps):
         seen = f"from step {min(steps)} to {max(steps)}" if curve else "never"
@@ -209,4 +215,8 @@ def _known_metrics(rows: Sequence[Row]) -> str:
 
 
 def _number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+    return (
+        isinstance(value, (int, float))
+        and not isinstance(value, bool)
+        and abs(value) <= sys.float_info.max
+    )

@@ -144,7 +144,7 @@ def crossing(args: argparse.Namespace) -> None:
     if args.json:
         return show_json(dataclasses.asdict(found))
     print(crossing.as_text(found))
-    if args.width:
+    if args.width is not None:
         seeds = found.seeds_to_close(args.width)
         return print(f"a zone no wider than {args.width:g} steps takes {seeds:,} seeds")
     return None
@@ -268,22 +268,25 @@ def _study(args: argparse.Namespace) -> tuple[list[dict[str, Any]], dict[str, li
 
 def _comparison(args: argparse.Namespace) -> tuple[Any, ...]:
     """Return rows, factor, its two levels, budgets and what is held fixed."""
+    from paperkiln.atlas.blocks import natural
+    from paperkiln.atlas.lottery import shared_budgets
+
     rows, levels = _study(args)
-    known = sorted({key.removeprefix("factor.") for row in rows for key in row if "factor." in key})
+    known = sorted({k.removeprefix("factor.") for row in rows for k in row if k[:7] == "factor."})
     factor = args.factor or (known[0] if len(known) == 1 else "")
     if factor not in known:
         raise PaperkilnError(f"--factor {factor or '?'}: choose one of {', '.join(known)}")
-    labels = (levels or {}).get(factor) or sorted({row[f"factor.{factor}"] for row in rows})
+    labels = (levels or {}).get(factor)
+    labels = labels or sorted({str(row.get(f"factor.{factor}")) for row in rows}, key=natural)
     if len(labels) != 2:
         raise PaperkilnError(f"{factor} has {len(labels)} levels; a comparison is of two")
-    budgets = args.budgets or sorted({step for row in rows for step, _ in row["val"]})
     given = {}
     for pair in args.given:
         name, equals, label = pair.partition("=")
         if not equals:
             raise PaperkilnError(f"--given {pair!r}: write FACTOR=LEVEL, as in lr=high")
         given[name] = label
-    return rows, factor, tuple(labels), budgets, given or None
+    return rows, factor, tuple(labels), args.budgets or shared_budgets(rows, given), given or None
 
 
 @contextmanager

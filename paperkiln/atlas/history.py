@@ -28,8 +28,12 @@ def commits_of(atlas: Path, path: str) -> list[str]:
 
 
 def ever_added(atlas: Path, folder: str) -> list[str]:
-    """Return every file that some commit put in a folder of the atlas."""
-    words = ("log", "--format=", "--name-only", "--diff-filter=A", "--relative", "--", folder)
+    """Return every file that some commit put in a folder of the atlas.
+
+    Also one that was moved there, that a merge added, or that came and went on a branch.
+    """
+    words = ("log", "--format=", "--name-only", "--diff-filter=A", "--no-renames", "-m",
+             "--full-history", "--relative", "--", folder)  # fmt: skip
     return sorted(set(_git(atlas, *words).decode().split("\n")) - {""})
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from paperkiln.atlas.blocks import Row, blocks
+from paperkiln.atlas.blocks import Row, blocks, validations
 from paperkiln.atlas.effects import effects
 from paperkiln.atlas.estimate import Estimate, Outcome, decide, holm
 from paperkiln.atlas.text_table import probability, text_table
@@ -126,6 +126,23 @@ def lottery(
             len(values) - plus - minus, clash(plus, minus), test, decide(test, alpha, margin),
         ))  # fmt: skip
     return Lottery(paired, tuple(table), alpha)
+
+
+def shared_budgets(rows: Sequence[Row], given: Mapping[str, str]) -> list[int]:
+    """Return the steps at which every complete run with these labels has an answer.
+
+    A run with fewer steps, or whose first evaluation comes later, has none at those of the others.
+    """
+    chosen = [
+        row for row in rows
+        if row.get("complete") is True
+        and all(str(row.get(f"factor.{name}")) == label for name, label in given.items())
+    ]  # fmt: skip
+    curves = [steps for row in chosen if (steps := [step for step, _ in validations(row)])]
+    if not curves:
+        return []
+    low, high = max(map(min, curves)), min(map(max, curves))
+    return sorted({step for steps in curves for step in steps if low <= step <= high})
 
 
 def clash(first_better: int, second_better: int) -> Clash:

@@ -63,9 +63,15 @@ def _check_that_it_is_new(prereg: Preregistration, atlas: Path, path: Path, stud
                 "give the sweep another name and other seeds"
             )
     taken = {f.id: "findings.jsonl" for f in read_findings(atlas)}
-    for other in sorted(path.parent.glob("*.json")):
-        for hypothesis in read_preregistration(atlas, other.stem).hypotheses:
-            taken[hypothesis.id] = other.name
+    for file in sorted(path.parent.glob("*.json")):
+        other = read_preregistration(atlas, file.stem)
+        if other.study == prereg.study:
+            raise PaperkilnError(
+                f"{file} is about {prereg.study} already: the hypotheses of a study are corrected "
+                "together, in one pre-registration; give the sweep another name"
+            )
+        for hypothesis in other.hypotheses:
+            taken[hypothesis.id] = file.name
     for hypothesis in prereg.hypotheses:
         if hypothesis.id in taken:
             raise PaperkilnError(

@@ -55,6 +55,8 @@ def study_record(
         spec, {"sha256": last(Data).corpus_sha256, "split": split},
         found.get("fingerprint"), found.get("metrics", {}), last(Start).device,
     )  # fmt: skip
+    # Of the process that trained: on an engine, or after an upgrade, that is not this one.
+    record |= {name: found[name] for name in ("paperkiln", "packages", "machine") if name in found}
     config = ModelConfig(**model.arch)
     train = spec["train"]
     tokens = len(steps) * train["batch"] * train["accum"] * config.context_length
@@ -141,6 +143,7 @@ def _lines(path: Path) -> Iterator[bytes]:
 def _object(line: bytes, where: str) -> dict[str, Any]:
     try:
         value = json.loads(line.decode())
+        canonical(value).encode()  # NaN, or half a surrogate pair, has no hash
     except (ValueError, RecursionError):
         value = None
     if not isinstance(value, dict):
@@ -157,7 +160,7 @@ def append_record(atlas: Path, record: dict[str, Any]) -> None:
     Raises PaperkilnError if the study has a record of the run, or if the disk takes nothing.
     """
     study = atlas / "studies" / record["study"]
-    with _locked(atlas):
+    with locked(atlas):
         _mend(atlas, study)
         if any(r["run"] == record["run"] for r in read_records(study)):
             raise PaperkilnError(f"{study / RECORDS} has a record of {record['run']} already")
@@ -170,7 +173,7 @@ def mend(atlas: Path, study: Path) -> None:
 
     Raises PaperkilnError where more than that is wrong.
     """
-    with _locked(atlas):
+    with locked(atlas):
         _mend(atlas, study)
 
 
@@ -232,7 +235,7 @@ def _drop_torn_line(path: Path) -> None:
             file.truncate(position)
 
 
-def _locked(atlas: Path) -> filelock.BaseFileLock:
+def locked(atlas: Path) -> filelock.BaseFileLock:
     """Return the lock of the ledger: two sweeps may write to one atlas."""
     try:
         atlas.mkdir(parents=True, exist_ok=True)

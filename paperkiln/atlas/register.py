@@ -30,12 +30,12 @@ from paperkiln.atlas.findings import (
     validated,
 )
 from paperkiln.atlas.preregister import levels_of, study_sweep
-from paperkiln.atlas.records import LEDGER, ledger_problems, read_ledger, read_records
+from paperkiln.atlas.records import LEDGER, ledger_problems, locked, read_ledger, read_records
 from paperkiln.atlas.rows import ROWS, rows_of, rows_text
 from paperkiln.atlas.sweep import SweepSpec
 from paperkiln.errors import PaperkilnError
 from paperkiln.formats.atomic import new_file
-from paperkiln.spec import RunSpec, parse_spec
+from paperkiln.spec import DataSpec, RunSpec, parse_spec
 
 if TYPE_CHECKING:
     from paperkiln.atlas.estimate import Estimate
@@ -59,7 +59,7 @@ def register(prereg_id: str, atlas: Path, date: str | None = None) -> list[Findi
     if problems := ledger_problems(atlas):
         raise PaperkilnError(f"{problems[0]}; see atlas verify")
     study = atlas / "studies" / prereg.study
-    rows = study_rows(study)
+    rows = rows_of(study)
     check_receipts(prereg, study, rows)
     findings = evaluate(atlas, prereg, rows, commit, date or today())
     append(atlas, findings)
@@ -86,6 +86,8 @@ def supersede(finding_id: str, by: str, note: str, atlas: Path, date: str | None
         raise PaperkilnError(f"{finding_id} cannot supersede itself")
     if better.status in CORRECTED:
         raise PaperkilnError(f"{by} is {better.status}: it cannot stand in for {finding_id}")
+    if not set(better.factors) & set(finding.factors):
+        raise PaperkilnError(f"{by} is about {', '.join(better.factors)}, not what {finding_id} is")
     event = {"status": "superseded", "note": note}
     return amend(atlas, finding, event, date, note=note, superseded_by=by)
 
@@ -104,11 +106,12 @@ def amend(
 def append(atlas: Path, findings: Sequence[Finding]) -> None:
     """Add lines to findings.jsonl, all of them or none."""
     path = atlas / FINDINGS
-    before = read_bytes(path) if path.exists() else b""
-    if before and not before.endswith(b"\n"):
-        raise PaperkilnError(f"{path}: its last line has no end; bring back the committed file")
-    with new_file(path) as aside:
-        aside.write_bytes(before + "".join(map(line_of, findings)).encode())
+    with locked(atlas):
+        before = read_bytes(path) if path.exists() else b""
+        if before and not before.endswith(b"\n"):
+            raise PaperkilnError(f"{path}: its last line has no end; bring back the committed file")
+        with new_file(path) as aside:
+            aside.write_bytes(before + "".join(map(line_of, findings)).encode())
 
 
 def today() -> str:
@@ -154,8 +157,11 @@ def unpledged(atlas: Path, study: str) -> list[str]:
 
 
 def check_order(atlas: Path, commit: str, study: str) -> None:
-    """Raise PaperkilnError unless the pre-registration was committed before any record."""
-    for added in history.commits_of(atlas, f"studies/{study}/records.jsonl")[:1]:
+    """Raise PaperkilnError unless the pre-registration was committed before any record.
+
+    In a history with branches the first commit by date need not be the first one: all are checked.
+    """
+    for added in history.commits_of(atlas, f"studies/{study}/records.jsonl"):
         if not history.is_older(atlas, commit, added):
             raise PaperkilnError(
                 f"the records of {study} (commit {added[:10]}) are not younger than the "
@@ -163,38 +169,40 @@ def check_order(atlas: Path, commit: str, study: str) -> None:
             )
 
 
-def study_rows(study: Path) -> list[Row]:
-    """Return the rows that a study's records give; PaperkilnError where a record is none."""
-    try:
-        return rows_of(study)
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
-        raise PaperkilnError(
-            f"{study / 'records.jsonl'}: a record lacks what a row needs ({error!r})"
-        ) from None
-
-
 def check_receipts(prereg: Preregistration, study: Path, rows: Sequence[Row]) -> None:
     """Raise PaperkilnError unless every run has its record, of the sweep as pre-registered."""
-    from paperkiln.atlas.cells import resolve, runs_of
-
     sweep = study_sweep(study)
     if sweep.sha256 != prereg.sweep_sha256:
         raise PaperkilnError(
             f"{study / 'sweep.json'} is not the sweep that {prereg.id} was written for; "
             "bring back the committed file"
         )
+    check_runs(sweep, study, rows)
+
+
+def check_runs(sweep: SweepSpec, study: Path, rows: Sequence[Row]) -> None:
+    """Raise PaperkilnError unless the records and rows are those of all runs of a sweep.
+
+    All runs of the same data section must have read the same text.
+    """
+    from paperkiln.atlas.cells import resolve, runs_of
+
     expected = {run.name: run for run in runs_of(sweep, resolve(sweep))}
     records = {record["run"]: record for record in read_records(study)}
     missing = [name for name in expected if name not in records]
     if missing:
         raise PaperkilnError(
-            f"{len(missing)} of {len(expected)} runs of {prereg.study} have no record (first: "
+            f"{len(missing)} of {len(expected)} runs of {sweep.name} have no record (first: "
             f"{missing[0]}); finish them with atlas run"
         )
+    texts: dict[DataSpec, str] = {}
     for name, record in records.items():
         run = expected.get(name)
         if run is None or record["cell"] != run.cell.levels or _spec(record) != run.spec:
             raise PaperkilnError(f"{study}: the record of {name} is of no run of this sweep")
+        text = record["corpus"]["sha256"]
+        if texts.setdefault(run.spec.data, text) != text:
+            raise PaperkilnError(f"{study}: {name} was trained on another text than the others")
     path = study / ROWS
     if not path.exists() or read_bytes(path) != rows_text(list(rows)).encode():
         raise PaperkilnError(f"{path} is not what the records give; write it again: atlas run")

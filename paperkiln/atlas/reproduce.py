@@ -105,6 +105,8 @@ def make_plan(
     Raises PaperkilnError for an unknown finding, for seeds that are not all new, or for a folder
     inside the atlas.
     """
+    from paperkiln.atlas.cells import resolve
+
     finding = find(read_findings(atlas), finding_id)
     study = atlas / "studies" / finding.study
     original = study_sweep(study)
@@ -115,9 +117,8 @@ def make_plan(
     if not records:
         raise PaperkilnError(f"{study} has no records to go by; get the whole atlas")
     chosen = list(seeds or original.seeds)
-    cells = len({tuple(sorted(record["cell"].items())) for record in records})
-    wall = [r["wall_seconds"] for r in records if r["wall_seconds"] is not None]
-    runs = cells * len(chosen)
+    wall = [r["wall_seconds"] for r in records if isinstance(r.get("wall_seconds"), int | float)]
+    runs = len(resolve(original)) * len(chosen)
     folder = out or _free(lambda n: FOLDER / f"{finding_id}-{n}")
     if folder.resolve().is_relative_to(atlas.resolve()):
         raise PaperkilnError(f"{folder} is inside the atlas; choose a folder outside of it")
@@ -202,7 +203,7 @@ def estimate_again(finding: Finding, study: Path) -> Estimate:
     return estimate(rows_of(study), analysis_of(finding), levels_of(study_sweep(study)))
 
 
-def judge(finding: Finding, found: Estimate) -> tuple[Verdict, str]:
+def judge(finding: Finding, found: Estimate | Finding) -> tuple[Verdict, str]:
     """Return the verdict on a finding from a new estimate of the same effect, and why.
 
     A directed claim needs the same direction and a magnitude within 2 standard errors of the

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from paperkiln.atlas.blocks import Blocks, Row, blocks
-from paperkiln.atlas.contrasts import model
+from paperkiln.atlas.contrasts import Model, model
 from paperkiln.atlas.effects import Levels
 from paperkiln.atlas.error_term import Array, ErrorTerm, error_term
 from paperkiln.atlas.text_table import probability
@@ -24,6 +24,8 @@ class ResidualChecks:
     equal_variance: dict[str, float | None]  # of each factor's levels: Brown and Forsythe
     seeds_differ: float | None  # the F test of the blocks: small means that pairing paid
     drift: float | None  # Spearman's correlation with the order of the rows
+    lack_of_fit: float | None  # the F test of what the terms leave over between the cells
+    left_over: float | None  # the root mean square of the effects that are left over
     largest: tuple[tuple[str, float], ...]  # run, standardised residual
 
 
@@ -38,7 +40,8 @@ def check_residuals(
     Raises PaperkilnError where the study has no error term.
     """
     table = blocks(rows, metric, levels)
-    error = error_term(table, model(table))
+    design = model(table)
+    error = error_term(table, design)
     names = _run_names(table, error)
     order = {str(row.get("run")): i for i, row in enumerate(rows)}
     standard = np.divide(error.residuals, error.residual_sd, where=error.residual_sd > 0,
@@ -46,6 +49,7 @@ def check_residuals(
     mirrored = error.paired is not None and len(table.cells) == 2
     tested = error.residuals[: len(error.seeds)] if mirrored else error.residuals
     cell_of = np.repeat(np.arange(len(table.cells)), error.counts)
+    lack_of_fit, left_over = _lack_of_fit(error, design)
     largest = sorted(zip(names, map(float, standard), strict=True), key=lambda x: (-abs(x[1]), x))
     return ResidualChecks(
         normality=_shapiro(tested),
@@ -55,6 +59,8 @@ def check_residuals(
         },
         seeds_differ=_block_test(error),
         drift=None if mirrored else _spearman(error.residuals, [order[n] for n in names]),
+        lack_of_fit=lack_of_fit,
+        left_over=left_over,
         largest=tuple(largest[:most]),
     )
 
@@ -70,6 +76,8 @@ def residuals_as_text(checks: ResidualChecks) -> str:
         f"  no drift over the rows (Spearman)   p = {probability(checks.drift)}",
         f"  seeds do not differ (F of blocks)   p = {probability(checks.seeds_differ)}"
         "  (small: pairing paid)",
+        f"  cells hold no more than the terms   p = {probability(checks.lack_of_fit)}"
+        + ("" if checks.left_over is None else f"  (left over: effects of {checks.left_over:.2g})"),
         f"  largest, standardised               {largest}",
     ])  # fmt: skip
 
@@ -118,6 +126,24 @@ def _block_test(error: ErrorTerm) -> float | None:
     between = cells * float(error.paired.mean(axis=0).var(ddof=1))
     within = float((error.residuals**2).sum()) / float(error.df)
     return float(stats.f.sf(between / within, n - 1, error.df)) if within > 0 else None
+
+
+def _lack_of_fit(error: ErrorTerm, design: Model) -> tuple[float | None, float | None]:
+    """Return the p of the F test of what the model leaves over, and how large an effect that is.
+
+    In a screen those are the columns without a factor: they hold interactions, of which every main
+    effect takes in a part too (Montgomery, section 8.5). The error term knows nothing of it.
+    """
+    from scipy import stats
+
+    cells, columns = design.matrix.shape
+    df = cells - columns
+    if error.paired is None or df < 1 or not error.variance[0] > 0:
+        return None, None
+    rest = error.means - design.matrix @ (np.linalg.pinv(design.matrix) @ error.means)
+    square = float(rest @ rest) / df
+    p = float(stats.f.sf(square / error.variance[0], df, error.df))
+    return p, 2 * (square / cells) ** 0.5
 
 
 def _spearman(residuals: Array, order: Sequence[int]) -> float | None:

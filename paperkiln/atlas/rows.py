@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from paperkiln.atlas.canonical import canonical, digest
-from paperkiln.atlas.records import read_records
+from paperkiln.atlas.records import RECORDS, read_records
 from paperkiln.errors import PaperkilnError
 from paperkiln.formats.atomic import new_file
 
@@ -104,8 +104,17 @@ def gradient_metrics(norms: list[float], warmup_steps: int) -> dict[str, Any]:
 
 
 def rows_of(study: Path) -> list[dict[str, Any]]:
-    """Return the rows of a study's records, in their order."""
-    return [row_of(record) for record in read_records(study)]
+    """Return the rows of a study's records, in their order.
+
+    Raises PaperkilnError where a record lacks what a row needs.
+    """
+    records = read_records(study)
+    try:
+        return [row_of(record) for record in records]
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
+        raise PaperkilnError(
+            f"{study / RECORDS}: a record lacks what a row needs ({error!r})"
+        ) from None
 
 
 def rows_text(rows: list[dict[str, Any]]) -> str:
@@ -124,13 +133,13 @@ def read_rows(path: Path) -> list[dict[str, Any]]:
     try:
         if path.stat().st_size > _MAX_BYTES:
             raise PaperkilnError(f"{path}: {path.stat().st_size:,} bytes are too many to read")
-        lines = path.read_bytes().decode().removesuffix("\n").split("\n")
+        text = path.read_bytes().decode()
     except FileNotFoundError:
         raise PaperkilnError(f"{path}: no such file; run the sweep first") from None
     except (OSError, ValueError) as error:
         raise PaperkilnError(f"{path}: cannot be read ({error})") from None
     rows = []
-    for number, line in enumerate(lines, 1):
+    for number, line in enumerate(text.removesuffix("\n").split("\n") if text else [], 1):
         try:
             row = json.loads(line)
         except (ValueError, RecursionError):

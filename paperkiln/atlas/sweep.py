@@ -7,7 +7,6 @@ paired by seed. What a sweep resolves to is in cells.py.
 from __future__ import annotations
 
 import difflib
-import hashlib
 import json
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -23,7 +22,7 @@ from pydantic import (
     model_validator,
 )
 
-from paperkiln.atlas.canonical import canonical
+from paperkiln.atlas.canonical import canonical, digest
 from paperkiln.errors import PaperkilnError
 from paperkiln.spec import json_schema
 
@@ -161,7 +160,7 @@ class SweepSpec(_Section):
     @property
     def sha256(self) -> str:
         """The hash of the spec in its long form: what a pre-registration refers to."""
-        return hashlib.sha256(canonical(self.model_dump(mode="json")).encode()).hexdigest()
+        return digest(self.model_dump(mode="json"))
 
 
 def read_sweep(path: Path) -> SweepSpec:
@@ -179,6 +178,10 @@ def read_sweep(path: Path) -> SweepSpec:
 
 def parse_sweep(values: Any, source: str = "sweep") -> SweepSpec:
     """Return the validated sweep; `source` begins the error message."""
+    try:
+        canonical(values).encode()
+    except (ValueError, RecursionError) as error:  # NaN, half a surrogate pair: it has no hash
+        raise PaperkilnError(f"{source}: cannot be written as JSON ({error})") from None
     try:
         return SweepSpec.model_validate(values)
     except ValidationError as error:

@@ -40,9 +40,10 @@ def evidence(finding: Finding) -> str:
 
 
 def remark(finding: Finding) -> str:
-    """Return what became of the finding, or nothing."""
+    """Return what became of the finding, failed replications included, or nothing."""
     by = f"see {finding.superseded_by}" if finding.superseded_by else ""
-    return "; ".join(part for part in (by, finding.note) if part)
+    tried = [f"{e.verdict} on {e.date}: {e.note}" for e in finding.history if e.verdict]
+    return "; ".join(part for part in (by, finding.note, *tried) if part)
 
 
 def findings_table(

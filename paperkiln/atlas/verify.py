@@ -13,8 +13,10 @@ from typing import Any
 
 from paperkiln.atlas import history
 from paperkiln.atlas.findings import (
+    CORRECTED,
     FINDINGS,
     MUTABLE,
+    STATUSES,
     Finding,
     Preregistration,
     current,
@@ -26,12 +28,14 @@ from paperkiln.atlas.findings import (
 )
 from paperkiln.atlas.preregister import study_sweep
 from paperkiln.atlas.records import LEDGER, RECORDS, ledger_problems
-from paperkiln.atlas.register import check_order, check_receipts, evaluate, pledged, study_rows
-from paperkiln.atlas.rows import ROWS, rows_text
+from paperkiln.atlas.register import check_order, check_receipts, check_runs, evaluate, pledged
+from paperkiln.atlas.rows import ROWS, rows_of, rows_text
+from paperkiln.atlas.sweep import SweepSpec
 from paperkiln.errors import PaperkilnError
 
 _TOLERANCE = 1e-9  # relative; two versions of scipy differ by less
 _RESTORE = "bring back the committed file"
+_AFTER = {"retracted": ("retracted",), "superseded": CORRECTED}  # what a status may become
 
 
 @dataclass
@@ -142,9 +146,9 @@ def _read(atlas: Path) -> tuple[_Atlas, list[str]]:
 def _study(study: Path) -> tuple[list[dict[str, Any]] | None, list[str]]:
     """Return the rows that a study's records give, and whether its files say the same."""
     try:
-        rows = study_rows(study)
+        rows = rows_of(study)
         text = rows_text(rows).encode()
-    except (PaperkilnError, ValueError) as error:  # ValueError: a number that JSON does not have
+    except PaperkilnError as error:
         return None, [f"{error}; {_RESTORE}"]
     path = study / ROWS
     if not path.exists() or read_bytes(path) != text:
@@ -168,6 +172,8 @@ def _growth(state: _Atlas) -> Iterator[str]:
         for name in sorted(set(Finding.model_fields) - MUTABLE):
             if getattr(finding, name) != getattr(earlier, name):
                 yield f"{FINDINGS}: a later line of {finding.id} changes its {name}; {_RESTORE}"
+        if finding.status not in _AFTER.get(earlier.status, STATUSES):
+            yield f"{FINDINGS}: {finding.id} was {earlier.status}, which is final; {_RESTORE}"
         kept = finding.history[: len(earlier.history)] == earlier.history
         if not kept or len(finding.history) != len(earlier.history) + 1:
             yield f"{FINDINGS}: {finding.id} loses or skips a part of its history; {_RESTORE}"
@@ -249,6 +255,7 @@ def _replications(state: _Atlas) -> Iterator[str]:
     from paperkiln.atlas.reproduce import estimate_again, judge
 
     for finding in state.findings:
+        confirmed = {f.id for f in state.findings if _confirms(f, finding)}
         for event in finding.history:
             if event.verdict is None or event.receipt is None:
                 continue
@@ -258,33 +265,48 @@ def _replications(state: _Atlas) -> Iterator[str]:
                 yield f"{finding.id}: the records of {name} are missing; get the whole atlas"
                 continue
             try:
-                yield from _unlike(finding, state.folder, study)
+                original = study_sweep(state.folder / "studies" / finding.study)
+                again = study_sweep(study)
+                if _but_for_seeds(original) != _but_for_seeds(again):
+                    yield f"{finding.id}: {name} is another experiment than {finding.study}; " + (
+                        _RESTORE
+                    )
+                check_runs(again, study, state.rows[name])
                 verdict, _ = judge(finding, estimate_again(finding, study))
             except PaperkilnError as error:
                 yield f"{finding.id}: {name} cannot be judged again: {error}"
                 continue
             if verdict != event.verdict:
                 yield f"{finding.id}: {event.verdict}, but {name} says {verdict}; {_RESTORE}"
-        confirmed = {e.receipt for e in finding.history if e.verdict == "REPLICATED"}
-        confirmed |= {f.id for f in state.findings if f.replicates == finding.id}
+            elif verdict == "REPLICATED" and not set(original.seeds) & set(again.seeds):
+                confirmed.add(event.receipt)
         for by in set(finding.replicated_by) - confirmed:
             yield f"{finding.id}: {by} did not replicate it; {_RESTORE}"
 
 
-def _unlike(finding: Finding, atlas: Path, study: Path) -> Iterator[str]:
-    """A replication is the same experiment but for its name and its seeds."""
-    original, again = (
-        study_sweep(path).model_dump(exclude={"name", "seeds"})
-        for path in (atlas / "studies" / finding.study, study)
+def _but_for_seeds(sweep: SweepSpec) -> dict[str, Any]:
+    return sweep.model_dump(exclude={"name", "seeds"})
+
+
+def _confirms(finding: Finding, earlier: Finding) -> bool:
+    """Return whether a finding that asks an earlier one again, of other runs, gave its answer."""
+    from paperkiln.atlas.reproduce import judge
+
+    return (
+        finding.replicates == earlier.id
+        and finding.status not in CORRECTED
+        and finding.study != earlier.study
+        and (finding.metric, finding.factors) == (earlier.metric, earlier.factors)
+        and judge(earlier, finding)[0] == "REPLICATED"
     )
-    if original != again:
-        yield f"{finding.id}: {study.name} is another experiment than {finding.study}; {_RESTORE}"
 
 
 def _orphans(state: _Atlas) -> Iterator[str]:
-    announced = {prereg.study for prereg in state.preregistrations.values()}
+    announced = [prereg.study for prereg in state.preregistrations.values()]
+    for study in sorted({name for name in announced if announced.count(name) > 1}):
+        yield f"studies/{study}: two pre-registrations split what Holm corrects together; keep one"
     for study in sorted({path.name for path in state.folder.glob("studies/*")}):
-        if study not in announced | state.replications:
+        if study not in state.replications.union(announced):
             yield f"studies/{study}: no pre-registration announces it; take it out of the atlas"
     for prereg in state.preregistrations.values():
         if prereg.study in state.rows and not state.of(prereg):
@@ -332,10 +354,9 @@ def _order(state: _Atlas) -> Iterator[str]:
 def _only_grown(state: _Atlas) -> Iterator[str]:
     """Every version that was ever committed is how the file begins today."""
     atlas = state.folder
-    studies = sorted(
-        f"studies/{p.parent.name}/{RECORDS}" for p in atlas.glob(f"studies/*/{RECORDS}")
-    )
-    for path in (FINDINGS, LEDGER, *studies):
+    here = {f"studies/{p.parent.name}/{RECORDS}" for p in atlas.glob(f"studies/*/{RECORDS}")}
+    once = {p for p in history.ever_added(atlas, "studies") if p.endswith(f"/{RECORDS}")}
+    for path in (FINDINGS, LEDGER, *sorted(here | once)):
         if not (atlas / path).exists():
             if history.commits_of(atlas, path):
                 yield f"{path}: it was deleted; {_RESTORE}"

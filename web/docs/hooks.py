@@ -1,10 +1,10 @@
 """MkDocs hooks: what the site holds beside the pages in site/.
 
 on_files            reference/cli.md from the real --help, reference/spec.md from the schema,
-                    the atlas's findings and data (atlas.py)
+                    the atlas's studies, findings and data (atlas.py)
 on_nav              the pages of the app, which another build puts under app/
 on_page_markdown    <!-- source: module:name --> becomes that function's text, always current;
-                    <!-- atlas: registry --> the table of findings
+                    <!-- atlas: registry --> the table of findings, studies their list
 on_page_content     drawings move into the page, so that they follow its light or dark;
                     links to app: become relative; each live element brings its module
 on_post_page        a name for the search dialog
@@ -78,10 +78,11 @@ def on_nav(nav: Navigation, *, config: Any, files: Files) -> Navigation:
 
 
 def on_page_markdown(markdown: str, *, page: Page, config: Any, files: Files) -> str:
-    """Put the text of functions, and the atlas's table, where a page asks for it."""
-    if "<!-- atlas: registry -->" in markdown:
-        table = atlas.registry(Path(config["extra"]["atlas"]))
-        return markdown.replace("<!-- atlas: registry -->", table)
+    """Put the text of functions, and the atlas's table and list, where a page asks for them."""
+    folder = Path(config["extra"]["atlas"])
+    for name, made in {"registry": atlas.registry, "studies": atlas.study_list}.items():
+        if f"<!-- atlas: {name} -->" in markdown:
+            markdown = markdown.replace(f"<!-- atlas: {name} -->", made(folder))
     return re.sub(r"<!-- source: ([\w.]+):([\w.]+) -->", lambda m: excerpt(*m.groups()), markdown)
 
 

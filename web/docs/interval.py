@@ -1,26 +1,14 @@
-"""The interval plot of a finding, as SVG in the colours of the page it becomes part of."""
+"""Effects with their intervals: of one finding, and of all terms of a study."""
 
 from __future__ import annotations
 
-import io
-import re
 from collections.abc import Sequence
-from html import escape
 
-import matplotlib
-
-matplotlib.use("svg")
-import matplotlib.pyplot as plt
+from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
+from svg import ACCENT, EDGE, PAPER, SOFT, WASH, drawing
 
-# matplotlib wants colours, the page's palette has names: these stand for them until the end.
-_INK, _SOFT, _EDGE, _ACCENT, _WASH = "#000001", "#000002", "#000003", "#000004", "#000005"
-_NAMES = {_INK: "ink", _SOFT: "soft", _EDGE: "edge", _ACCENT: "accent", _WASH: "wash"}
-_STYLE = {
-    "svg.fonttype": "none",  # text stays text: selectable, and in the page's own font
-    "svg.hashsalt": "paperkiln",  # the same finding, the same bytes
-    "font.size": 10.5,
-}
+from paperkiln.atlas.estimate import Estimate
 
 
 def interval_plot(
@@ -33,42 +21,52 @@ def interval_plot(
     axis: str,
 ) -> str:
     """Return the drawing: the effect and its interval, zero, a margin, and a dot for each seed."""
-    with plt.rc_context(_STYLE):
-        figure, axes = plt.subplots(figsize=(5, 1.6 if seeds else 1.2), layout="constrained")
-        axes.axvline(0, color=_EDGE, linewidth=1)
+
+    def paint(axes: Axes) -> None:
         if margin is not None:
-            axes.axvspan(-margin, margin, color=_WASH, linewidth=0)
-        axes.plot(interval, [1, 1], color=_ACCENT, linewidth=2, solid_capstyle="butt")
-        axes.plot([*interval], [1, 1], "|", color=_ACCENT, markersize=9, markeredgewidth=2)
-        axes.plot([effect], [1], "o", color=_ACCENT, markersize=6)
-        axes.plot(seeds, [0] * len(seeds), "o", markerfacecolor="none", markeredgecolor=_SOFT)
-        rows = [(1, "all")] + ([(0, "each seed")] if seeds else [])
-        axes.set_yticks([y for y, _ in rows], [name for _, name in rows])
-        axes.set_ylim(-0.6 if seeds else 0.4, 1.6)
-        axes.margins(x=0.08)
-        axes.xaxis.set_major_locator(MaxNLocator(5))
-        axes.set_xlabel(axis, color=_SOFT)
-        axes.tick_params(color=_EDGE, labelcolor=_INK, length=3)
-        axes.tick_params(axis="y", length=0)
-        axes.spines[["top", "left", "right"]].set_visible(False)
-        axes.spines["bottom"].set_color(_EDGE)
-        axes.patch.set_visible(False)
-        figure.patch.set_visible(False)
-        written = io.StringIO()
-        figure.savefig(written, format="svg", metadata={"Date": None, "Creator": None})
-        plt.close(figure)
-    return _into_the_page(written.getvalue(), label)
+            axes.axvspan(-margin, margin, color=WASH, linewidth=0)
+        _bar(axes, 1, effect, interval, ACCENT)
+        axes.plot(seeds, [0] * len(seeds), "o", markerfacecolor="none", markeredgecolor=SOFT)
+        _rows(axes, ["each seed", "all"] if seeds else ["all"], 0 if seeds else 1)
+        axes.set_xlabel(axis)
+
+    return drawing("interval", "Effect and interval", label, (5, 1.6 if seeds else 1.2), paint)
 
 
-def _into_the_page(text: str, label: str) -> str:
-    """Return an SVG file as markup: no global style, ids of its own, the palette's names."""
-    text = text[text.index("<svg") :]
-    text = re.sub(r"<metadata>.*?</metadata>|<style[^>]*>.*?</style>|<!--.*?-->", "", text,
-                  flags=re.DOTALL)  # fmt: skip
-    for colour, name in _NAMES.items():
-        text = text.replace(colour, f"var(--{name})")
-    text = re.sub(r"font-family: [^;\"]*; ?", "", text)
-    text = re.sub(r'(<svg[^>]*?) width="[^"]*"', r"\1", text)
-    text = re.sub(r'(<svg[^>]*?) height="[^"]*"', r"\1", text)
-    named = f'class="interval" role="img" aria-label="{escape(label)}"'
-    return re.sub(r"\s*\n\s*", " ", text.replace("<svg", f"<svg {named}", 1)).strip()
+def effects_plot(effects: Sequence[Estimate], alpha: float, description: str, axis: str) -> str:
+    """Return the drawing of many effects, the first on top; those beyond chance are filled."""
+
+    def paint(axes: Axes) -> None:
+        for row, found in enumerate(reversed(effects)):
+            clear = (found.p if found.p_holm is None else found.p_holm) < alpha
+            _bar(axes, row, found.effect, found.ci, ACCENT if clear else SOFT, filled=clear)
+        _rows(axes, [found.term for found in reversed(effects)])
+        axes.set_xlabel(axis)
+
+    height = 0.7 + 0.27 * len(effects)
+    return drawing("effects", "Effects and intervals", description, (5, height), paint)
+
+
+def _bar(
+    axes: Axes,
+    row: int,
+    effect: float,
+    interval: tuple[float, float],
+    colour: str,
+    filled: bool = True,
+) -> None:
+    axes.plot(interval, [row, row], color=colour, linewidth=2, solid_capstyle="butt")
+    axes.plot([*interval], [row, row], "|", color=colour, markersize=9, markeredgewidth=2)
+    inside = colour if filled else PAPER
+    axes.plot([effect], [row], "o", color=colour, markerfacecolor=inside, markersize=6)
+
+
+def _rows(axes: Axes, names: Sequence[str], first: int = 0) -> None:
+    """Name the rows and draw zero; no axis is needed on the left."""
+    axes.axvline(0, color=EDGE, linewidth=1, zorder=0)
+    axes.set_yticks(range(first, first + len(names)), names)
+    axes.set_ylim(first - 0.6, first + len(names) - 0.4)
+    axes.margins(x=0.08)
+    axes.xaxis.set_major_locator(MaxNLocator(5))
+    axes.tick_params(axis="y", length=0)
+    axes.spines["left"].set_visible(False)
