@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from paperkiln.atlas.estimate import Estimate
 
 FOLDER = Path("runs") / "reproduce"
-_COMPATIBLE = 2.0  # standard errors of the difference of two effects
 
 
 @dataclass(frozen=True)
@@ -206,9 +205,9 @@ def estimate_again(finding: Finding, study: Path) -> Estimate:
 def judge(finding: Finding, found: Estimate | Finding) -> tuple[Verdict, str]:
     """Return the verdict on a finding from a new estimate of the same effect, and why.
 
-    A directed claim needs the same direction and a magnitude within 2 standard errors of the
-    difference; a claim of no effect needs the equivalence test again. p is not corrected: a
-    replication asks one question.
+    A directed claim needs the same direction, and a magnitude that does not differ at 5 % (Welch's
+    t of the two effects); a claim of no effect needs the equivalence test again. p is not
+    corrected: a replication asks one question.
     """
     from paperkiln.atlas.analyze import decide, equivalence
 
@@ -221,19 +220,30 @@ def judge(finding: Finding, found: Estimate | Finding) -> tuple[Verdict, str]:
             return "UNDERPOWERED", f"neither within ± {check.margin:g} nor clearly outside"
         return "DID NOT REPLICATE", f"now {outcome}, and not within ± {check.margin:g}"
     apart = abs(found.effect - finding.effect)
-    allowed = _COMPATIBLE * math.hypot(found.se, finding.se)
+    allowed = _allowed(finding, found)
     if outcome not in (check.outcome, "unresolved"):
         return "DID NOT REPLICATE", f"{check.outcome} then, {outcome} now"
     if apart > allowed:
         return "DID NOT REPLICATE", (
-            f"the effects differ by {apart:.3g}, more than 2 standard errors ({allowed:.3g})"
+            f"the effects differ by {apart:.3g}, more than chance allows ({allowed:.3g})"
         )
     if outcome == check.outcome:
         return "REPLICATED", (
-            f"{outcome} again; the effects differ by {apart:.3g}, within 2 standard errors "
-            f"({allowed:.3g})"
+            f"{outcome} again; the effects differ by {apart:.3g}, and chance allows {allowed:.3g}"
         )
     return "UNDERPOWERED", "compatible with the claim, and with no effect"
+
+
+def _allowed(one: Finding, other: Estimate | Finding) -> float:
+    """Return by how much two estimates of one effect differ by chance in 95 % of cases (Welch)."""
+    from scipy import stats
+
+    variances = [(e.se**2, e.df) for e in (one, other) if e.se > 0]
+    total = sum(v for v, _ in variances)
+    if not total:
+        return 0.0
+    df = total**2 / sum(v**2 / df for v, df in variances)
+    return float(stats.t.ppf(0.975, df)) * math.sqrt(total)
 
 
 def _keep(result: Reproduction, study: Path, atlas: Path, date: str | None) -> None:

@@ -7,6 +7,7 @@ escaped and put into HTML, never into Markdown, where a claim could become marku
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from pathlib import Path
@@ -118,6 +119,19 @@ def _row(finding: Finding) -> str:
         f"<small>{f.runs} runs, {f.seeds} seeds</small></td>"
         f"<td>{e(f.scope)}</td><td>{badge(f)}</td></tr>\n"
     )
+
+
+def cite(markdown: str, atlas: Path) -> str:
+    """Put a finding's effect and interval, linked, wherever a page of the atlas names its id."""
+    by_id = {finding.id: finding for finding in read_findings(atlas)}
+
+    def cited(match: re.Match[str]) -> str:
+        f = by_id.get(match[1])
+        if f is None:
+            return "(not in this registry)"
+        return f"[{signed(f.effect, f.se)} ({interval(f)})](findings/{f.id}.md)"
+
+    return re.sub(r"<!-- finding: ([\w.-]+) -->", cited, markdown)
 
 
 def study_list(atlas: Path) -> str:

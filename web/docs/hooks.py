@@ -4,7 +4,8 @@ on_files            reference/cli.md from the real --help, reference/spec.md fro
                     the atlas's studies, findings and data (atlas.py)
 on_nav              the pages of the app, which another build puts under app/
 on_page_markdown    <!-- source: module:name --> becomes that function's text, always current;
-                    <!-- atlas: registry --> the table of findings, studies their list
+                    <!-- atlas: registry --> the table of findings, studies their list;
+                    <!-- finding: ID --> its effect, with a link
 on_page_content     drawings move into the page, so that they follow its light or dark;
                     links to app: become relative; each live element brings its module
 on_post_page        a name for the search dialog
@@ -83,6 +84,8 @@ def on_page_markdown(markdown: str, *, page: Page, config: Any, files: Files) ->
     for name, made in {"registry": atlas.registry, "studies": atlas.study_list}.items():
         if f"<!-- atlas: {name} -->" in markdown:
             markdown = markdown.replace(f"<!-- atlas: {name} -->", made(folder))
+    if "<!-- finding: " in markdown:
+        markdown = atlas.cite(markdown, folder)
     return re.sub(r"<!-- source: ([\w.]+):([\w.]+) -->", lambda m: excerpt(*m.groups()), markdown)
 
 

@@ -216,6 +216,14 @@ def residual_words(checks: ResidualChecks) -> Iterator[str]:
         "Seeds do not differ clearly: pairing by seed gained little",
         "Seeds differ, and pairing took that out of every effect",
     )  # fmt: skip
+    if checks.lack_of_fit is not None:
+        yield _said(
+            checks.lack_of_fit, "F test of what the terms leave over",
+            "The cells hold no more than these terms",
+            f"The cells hold more than these terms: effects of {checks.left_over:.2g} (root mean "
+            "square) are left over, which are interactions. The standard errors know nothing of "
+            "them: where they are mixed into a main effect, one of about that size shows nothing",
+        )  # fmt: skip
     largest = ", ".join(
         f"<code>{escape(run)}</code> {minus(f'{value:+.2f}')}" for run, value in checks.largest
     )
