@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import io
 import json
+import shlex
 import shutil
 import subprocess
 import sys
@@ -53,7 +54,7 @@ def test_every_help_has_an_example_that_parses(cli: Cli, words: tuple[str, ...])
     examples = [line.strip() for line in out.splitlines() if "python -m paperkiln " in line]
     assert examples
     for example in examples:
-        arguments = [w.strip('"') for w in example.removeprefix("python -m paperkiln ").split()]
+        arguments = shlex.split(example.removeprefix("python -m paperkiln "))
         assert tuple(arguments[: len(words)]) == words
         build_parser(verbs_of_cli).parse_args(arguments)
     options = out.partition("options:")[2].partition("examples:")[0]

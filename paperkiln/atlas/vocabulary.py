@@ -117,7 +117,7 @@ METRICS: dict[str, tuple[tuple[str, ...], frozenset[str]]] = {
 GENERAL = _phrases(
     "better, best, any good, useful, help, helps, improve, improves, improvement, worse, worst, "
     "beat, beats, win, wins, good, matter, matters, effect, effects, use, choose, pick, prefer, "
-    "preferred, recommend, recommended, superior, inferior, gain, gains, worth, benefit, "
+    "should i, preferred, recommend, recommended, superior, inferior, gain, gains, worth, benefit, "
     "benefits, hurt, hurts, interact, interacts, interaction, depend, depends, overtake, "
     "overtakes, advantage, outperform, outperforms, lower, lowest, higher, highest, least, "
     "lowers, raises, difference, impact, affect, affects, important, importance, significant, "
