@@ -397,8 +397,8 @@ class TestHostileFiles:
         name = b"blk.0.attn_q.weight"
         at = data.index(name) + len(name) + 4 + 16
         assert data[at : at + 4] == bytes(4)
-        changed = data[:at] + struct.pack("<I", 30) + data[at + 4 :]
-        assert "is bf16, and this engine reads f32, f16, q8_0" in run_or_refuse(modules, changed)
+        changed = data[:at] + struct.pack("<I", 25) + data[at + 4 :]
+        assert "is i16, and this engine reads f32, f16, bf16" in run_or_refuse(modules, changed)
 
     @pytest.mark.parametrize("bad", [float("nan"), float("inf")])
     def test_weights_that_are_no_numbers(self, bad: float, modules: list[Path]) -> None:

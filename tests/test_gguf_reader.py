@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from paperkiln.errors import PaperkilnError
 from paperkiln.formats.gguf_io import dequantize
-from paperkiln.formats.gguf_reader import TensorInfo, read_header
+from paperkiln.formats.gguf_reader import TensorInfo, read_beginning, read_header
 from paperkiln.formats.gguf_writer import write_gguf
 from paperkiln.models.config import ModelConfig, parameter_shapes
 from paperkiln.train.tokenizers import byte_tokenizer
@@ -95,8 +95,8 @@ def test_q8_0_is_read_as_the_package_reads_it() -> None:
     np.testing.assert_array_equal(
         found, gguf.quants.dequantize(data, gguf.GGMLQuantizationType.Q8_0)
     )
-    with pytest.raises(PaperkilnError, match="q4_k"):
-        dequantize(TensorInfo("x", (256,), "q4_k", 0, 144), bytes(144), "here")
+    with pytest.raises(PaperkilnError, match="'x' is i8, which is not read here"):
+        dequantize(TensorInfo("x", (256,), "i8", 0, 256), bytes(256), "here")
 
 
 def test_needs_only_the_standard_library(written: Path) -> None:
@@ -207,6 +207,24 @@ def test_damaged_files_are_refused(content: bytes, said: str, tmp_path: Path) ->
     assert "; " in str(caught.value)  # and the mend
     with pytest.raises(PaperkilnError, match=said):
         read_header(content)
+
+
+def test_the_beginning_of_a_file_is_enough() -> None:
+    header = read_header(GOOD)
+    end_of_table = GOOD.rindex(b"y") + len(b"y") + 24  # dimensions, one of them, type, offset
+    for n in range(4, len(GOOD) + 1):
+        found = read_beginning(GOOD[:n], len(GOOD), "here")
+        assert found == (header if n >= end_of_table else None)
+    with pytest.raises(PaperkilnError, match="but the file ends at 10"):
+        read_beginning(GOOD[:8], 10, "here")
+
+
+def test_errors_stay_short() -> None:
+    content = file(pair("k" * 5000, 99, b""), pairs=1)
+    with pytest.raises(PaperkilnError) as caught:
+        read_beginning(content, len(content), "/long" * 1000 + "/name.gguf")
+    assert "/name.gguf: " in str(caught.value)
+    assert len(str(caught.value)) < 400
 
 
 def test_every_truncation_is_refused(written: Path) -> None:

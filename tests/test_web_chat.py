@@ -62,7 +62,7 @@ def test_a_reply_comes_in_pieces(parrot: Parrot) -> None:
     chat = Chat(parrot, parrot.generate, "file.gguf")
     assert chat.about() == {
         "name": "parrot", "architecture": "llama", "context_length": 64, "vocab_size": 259,
-        "tokenizer": "byte", "talks": True,
+        "tokenizer": "byte", "talks": True, "template": "paperkiln",
     }  # fmt: skip
     begun = chat.begin([["user", "hi"]], {"length": 16, "seed": 1})
     assert begun == {"note": "", "dropped": 0, "prompt_tokens": 4}

@@ -43,6 +43,7 @@ SHA256 = {
     "pyodide": "66b7949e5a0cba2250b586d7e368bf12fb482800748d182c4618254b685ffaa0",
     "d3": "7e36605710a2ba54846797c8c6d888911341b215ae53257dc32a49a0b824355e",
     "@observablehq/plot": "4dcc9f7afd10caee8b2283c0075a5765610cfbbf6d7d93cdb153b3b5d3501afc",
+    "@wllama/wllama": "a9eaac205ff9a1d6fdbea395a48652bd5febc56511a7b66b736d862bf726d2d5",
 }
 PYODIDE_FILES = (
     "pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "python_stdlib.zip",
@@ -88,7 +89,8 @@ def downloads() -> Path:
 
 def npm_package(name: str) -> tarfile.TarFile:
     """Return a package of npm, fetched unless it is kept already."""
-    version = json.loads((HERE / "package.json").read_text())["dependencies"][name]
+    pinned = json.loads((HERE / "package.json").read_text())
+    version = (pinned["dependencies"] | pinned["devDependencies"])[name]
     file = f"{name.rpartition('/')[2]}-{version}.tgz"
     archive = downloads() / file
     if not archive.exists() or sha256(archive.read_bytes()) != SHA256[name]:

@@ -4,6 +4,7 @@ import { PageError, whyUnsupported } from "./protocol.js";
 
 const BASE = new URL("./", import.meta.url);
 const PATIENCE = 1500; // ms for a Stop to be obeyed before the worker is replaced
+const LONGEST_TAKEOVER = 5000; // ms that a page waits for a new build
 
 /** @typedef {import("./protocol.js").Kind} Kind */
 
@@ -128,13 +129,23 @@ export async function appJson(path) {
 
 // --- offline ------------------------------------------------------------------------------------
 
-/** A new build that waits takes over at once, if no other tab goes on with the old one. */
+/**
+ * Let a new build that waits take over, if no other tab goes on with the old one: the page is then
+ * loaded again. Resolves when it is to go on as it is. It should ask nothing of the old worker
+ * before: a browser replaces none that is at work.
+ */
 export async function takeNewBuild() {
-  const registration = await navigator.serviceWorker?.getRegistration(BASE).catch(() => null);
-  if (!registration?.waiting || !navigator.serviceWorker.controller) return;
-  const reload = () => location.reload();
-  navigator.serviceWorker.addEventListener("controllerchange", reload, { once: true });
-  registration.waiting.postMessage("take over if alone");
+  const { serviceWorker } = navigator;
+  if (!serviceWorker?.controller) return;
+  const registration = await serviceWorker.getRegistration(BASE).catch(() => null);
+  if (!registration?.waiting) return;
+  serviceWorker.addEventListener("controllerchange", () => location.reload(), { once: true });
+  const { port1, port2 } = new MessageChannel();
+  await new Promise((resolve) => {
+    port1.onmessage = resolve; // another tab is open
+    registration.waiting.postMessage("take over if alone", [port2]);
+    setTimeout(resolve, LONGEST_TAKEOVER);
+  });
 }
 
 /** Let the service worker keep the app, where there is one. */

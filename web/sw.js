@@ -78,7 +78,7 @@ async function forgetOld() {
 }
 
 self.addEventListener("message", (event) => {
-  if (event.data === "take over if alone") event.waitUntil(takeOver());
+  if (event.data === "take over if alone") event.waitUntil(takeOver(event));
   if (event.data !== "keep everything") return;
   event.waitUntil(
     keep(Object.keys(FILES)).then(
@@ -88,10 +88,12 @@ self.addEventListener("message", (event) => {
   );
 });
 
-async function takeOver() {
+/** @param {ExtendableMessageEvent} event of the tab that asks; it is answered only by a no */
+async function takeOver({ source, ports }) {
   const tabs = await self.clients.matchAll({ includeUncontrolled: true, type: "window" });
-  const ours = tabs.filter((tab) => tab.url.startsWith(BASE));
-  if (ours.length <= 1) await self.skipWaiting();
+  const others = tabs.filter((tab) => tab.url.startsWith(BASE) && tab.id !== source.id);
+  if (others.length) ports[0].postMessage("another tab is open");
+  else await self.skipWaiting();
 }
 
 self.addEventListener("fetch", (event) => {

@@ -194,23 +194,19 @@ def load_gguf(
 def dequantize(info: TensorInfo, data: bytes, where: str) -> np.ndarray:
     """Return a tensor's bytes as a float32 array of its shape.
 
-    Raises PaperkilnError for types other than f32, f16, bf16 and q8_0.
+    Raises PaperkilnError for the types that the gguf package cannot read.
     """
+    import gguf
     import numpy as np
 
-    match info.ggml_type:
-        case "f32":
-            flat = np.frombuffer(data, "<f4").copy()
-        case "f16":
-            flat = np.frombuffer(data, "<f2").astype(np.float32)
-        case "bf16":  # the upper half of a float32
-            flat = (np.frombuffer(data, "<u2").astype("<u4") << 16).view("<f4")
-        case "q8_0":  # blocks of 32: one float16 scale, then 32 signed bytes
-            blocks = np.frombuffer(data, [("scale", "<f2"), ("q", "i1", 32)])
-            flat = blocks["q"] * blocks["scale"].astype(np.float32)[:, None]
-        case other:
-            raise PaperkilnError(
-                f"{where}: tensor {info.name!r} is {other}, and only f32, f16, bf16 and q8_0 are "
-                "read here; open it with llama.cpp"
-            )
-    return flat.reshape(info.shape)
+    rows = np.frombuffer(data, np.uint8).reshape(*info.shape[:-1], -1)
+    try:
+        kind = gguf.GGMLQuantizationType[info.ggml_type.upper()]
+        with np.errstate(all="ignore"):  # what is no number shows up in the logits
+            flat = gguf.quants.dequantize(rows, kind)
+    except (KeyError, NotImplementedError) as error:
+        raise PaperkilnError(
+            f"{where}: tensor {info.name!r:.60} is {info.ggml_type}, which is not read here; "
+            "open it with llama.cpp"
+        ) from error
+    return flat.copy() if info.ggml_type == "f32" else flat  # the others are copies already

@@ -42,6 +42,7 @@ _STRING, _ARRAY = 8, 9
 
 MAX_DIMENSIONS = 4  # ggml's own limit
 MAX_ARRAY = 1 << 22  # elements of one metadata array; the largest known vocabularies have 2^18
+_LONGEST_LABEL = 160  # characters of the file's name in an error; of names inside it, 60
 _MEND = "download or export it again"
 
 
@@ -71,7 +72,18 @@ def read_header(source: str | os.PathLike[str] | bytes) -> GgufFile:
     Raises PaperkilnError if it is not a complete, well-formed GGUF file.
     """
     with open_buffer(source) as (buffer, label):
-        return _parse(_Cursor(buffer, label))
+        return _parse(_Cursor(buffer, len(buffer), label))
+
+
+def read_beginning(beginning: bytes, size: int, label: str) -> GgufFile | None:
+    """Read the header from the first bytes of a file of `size` bytes; None if it is longer.
+
+    Raises PaperkilnError as `read_header` does.
+    """
+    try:
+        return _parse(_Cursor(beginning, size, label))
+    except _MoreNeeded:
+        return None
 
 
 @contextmanager
@@ -96,11 +108,16 @@ def open_buffer(
         ) from error
 
 
-class _Cursor:
-    """A position in untrusted bytes; every read is checked first."""
+class _MoreNeeded(Exception):
+    """The header goes on after the bytes at hand, and the file does too."""
 
-    def __init__(self, buffer: bytes | mmap.mmap, label: str) -> None:
-        self.buffer, self.label, self.at, self.size = buffer, label, 0, len(buffer)
+
+class _Cursor:
+    """A position in untrusted bytes, the first of a file of `size`; every read is checked first."""
+
+    def __init__(self, buffer: bytes | mmap.mmap, size: int, label: str) -> None:
+        self.buffer, self.size, self.at = buffer, size, 0
+        self.label = label if len(label) <= _LONGEST_LABEL else f"…{label[-_LONGEST_LABEL:]}"
 
     def fail(self, what: str, mend: str = _MEND) -> PaperkilnError:
         return PaperkilnError(f"{self.label}: {what}; {mend}")
@@ -112,6 +129,8 @@ class _Cursor:
                 f"{what} needs {n:,} bytes at {self.at:,}, but the file ends at {self.size:,}"
             )
         start, self.at = self.at, self.at + n
+        if self.at > len(self.buffer):
+            raise _MoreNeeded
         return start
 
     def scalar(self, code: str, what: str) -> Any:
@@ -158,18 +177,18 @@ def _parse(cursor: _Cursor) -> GgufFile:
     for i in range(n_pairs):
         key = cursor.string(f"metadata key {i}")
         if key in metadata:
-            raise cursor.fail(f"metadata key {key!r} appears twice")
-        metadata[key] = cursor.value(cursor.scalar("I", key), f"metadata {key!r}")
+            raise cursor.fail(f"metadata key {key!r:.60} appears twice")
+        metadata[key] = cursor.value(cursor.scalar("I", key), f"metadata {key!r:.60}")
     alignment = metadata.get("general.alignment", 32)
     if not isinstance(alignment, int) or alignment < 1 or alignment & (alignment - 1):
-        raise cursor.fail(f"general.alignment is {alignment!r}, not a power of two")
+        raise cursor.fail(f"general.alignment is {alignment!r:.60}, not a power of two")
 
     entries = [_tensor_entry(cursor, i) for i in range(n_tensors)]
     data_offset = -(-cursor.at // alignment) * alignment
     tensors: dict[str, TensorInfo] = {}
     for name, shape, kind, offset in entries:
         if name in tensors:
-            raise cursor.fail(f"tensor {name!r} appears twice")
+            raise cursor.fail(f"tensor {name!r:.60} appears twice")
         tensors[name] = _place(cursor, name, shape, kind, offset, data_offset, alignment)
     _check_apart(cursor, tensors)
     return GgufFile(version, metadata, tensors, alignment, data_offset)
@@ -178,7 +197,7 @@ def _parse(cursor: _Cursor) -> GgufFile:
 def _check_magic(cursor: _Cursor) -> int:
     magic = cursor.buffer[:4]
     if magic != b"GGUF":
-        what = "is empty" if not magic else f"begins with {magic!r}, not b'GGUF'"
+        what = "is empty" if not magic else f"begins with {magic!r:.60}, not b'GGUF'"
         raise cursor.fail(f"the file {what}", "give a .gguf file")
     cursor.take(4, "the magic")
     version = cursor.scalar("I", "the version")
@@ -191,12 +210,12 @@ def _check_magic(cursor: _Cursor) -> int:
 
 def _tensor_entry(cursor: _Cursor, i: int) -> tuple[str, tuple[int, ...], int, int]:
     name = cursor.string(f"the name of tensor {i}")
-    n_dims = cursor.scalar("I", f"tensor {name!r}")
+    n_dims = cursor.scalar("I", f"tensor {name!r:.60}")
     if not 1 <= n_dims <= MAX_DIMENSIONS:
-        raise cursor.fail(f"tensor {name!r} has {n_dims} dimensions, not 1 to {MAX_DIMENSIONS}")
-    ne = [cursor.scalar("Q", f"tensor {name!r}") for _ in range(n_dims)]
-    kind = cursor.scalar("I", f"tensor {name!r}")
-    return name, tuple(reversed(ne)), kind, cursor.scalar("Q", f"tensor {name!r}")
+        raise cursor.fail(f"tensor {name!r:.60} has {n_dims} dimensions, not 1 to {MAX_DIMENSIONS}")
+    ne = [cursor.scalar("Q", f"tensor {name!r:.60}") for _ in range(n_dims)]
+    kind = cursor.scalar("I", f"tensor {name!r:.60}")
+    return name, tuple(reversed(ne)), kind, cursor.scalar("Q", f"tensor {name!r:.60}")
 
 
 def _place(
@@ -211,20 +230,20 @@ def _place(
     """Turn an entry into a TensorInfo whose bytes are known to lie inside the file."""
     if kind not in GGML_TYPES:
         raise cursor.fail(
-            f"tensor {name!r} has the unknown type {kind}", "export it as f32, f16 or q8_0"
+            f"tensor {name!r:.60} has the unknown type {kind}", "export it as f32, f16 or q8_0"
         )
     type_name, block, block_bytes = GGML_TYPES[kind]
     if min(shape) < 1 or shape[-1] % block:
         raise cursor.fail(
-            f"tensor {name!r} has shape {shape}; {type_name} needs rows that are a positive "
+            f"tensor {name!r:.60} has shape {shape}; {type_name} needs rows that are a positive "
             f"multiple of {block}"
         )
     if offset % alignment:
-        raise cursor.fail(f"tensor {name!r} is not aligned to {alignment} bytes")
+        raise cursor.fail(f"tensor {name!r:.60} is not aligned to {alignment} bytes")
     start, n_bytes = data_offset + offset, prod(shape) // block * block_bytes
     if start + n_bytes > cursor.size:
         raise cursor.fail(
-            f"tensor {name!r} ends at byte {start + n_bytes:,}, but the file ends at "
+            f"tensor {name!r:.60} ends at byte {start + n_bytes:,}, but the file ends at "
             f"{cursor.size:,}: it is cut off"
         )
     return TensorInfo(name, shape, type_name, start, n_bytes)
@@ -234,5 +253,5 @@ def _check_apart(cursor: _Cursor, tensors: dict[str, TensorInfo]) -> None:
     end, before = 0, ""
     for info in sorted(tensors.values(), key=lambda info: info.offset):
         if info.offset < end:
-            raise cursor.fail(f"tensors {before!r} and {info.name!r} overlap")
+            raise cursor.fail(f"tensors {before!r:.60} and {info.name!r:.60} overlap")
         end, before = info.offset + info.n_bytes, info.name

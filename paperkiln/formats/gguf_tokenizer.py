@@ -1,7 +1,8 @@
 """The tokenizer inside a GGUF file: to metadata and back; no numpy.
 
 llama.cpp knows our byte-level BPE as model "gpt2" with pre-tokenizer "gpt-2" (GPT-2's regular
-expression), named outright so that nothing has to guess it from a hash.
+expression), named outright so that nothing has to guess it from a hash; and the SentencePiece BPE
+of Llama 2 and its kin as model "llama".
 """
 
 from __future__ import annotations
@@ -11,10 +12,10 @@ from typing import Any
 
 from paperkiln.errors import PaperkilnError
 from paperkiln.infer.chat_template import CHAT_TEMPLATE_JINJA
+from paperkiln.train.sentencepiece import SentencePiece, TokenType
 from paperkiln.train.tokenizers import ASSISTANT, END_OF_TEXT, UNKNOWN, USER, Tokenizer
 
 PADDING = "<|pad_{}|>"  # names the embedding rows beyond the token list, by row
-NORMAL, CONTROL, UNUSED = 1, 3, 5  # llama.cpp's token types
 # llama.cpp refuses a BPE without merges, which is what bytes are; this one can never apply, since
 # merging starts from single characters.
 _NO_MERGES = [f"{END_OF_TEXT} {END_OF_TEXT}"]
@@ -31,46 +32,102 @@ def tokenizer_metadata(tokenizer: Tokenizer, vocab_size: int) -> dict[str, Any]:
             f"the tokenizer has {len(tokens)} tokens and the model {vocab_size} embedding rows; "
             "export the model with the tokenizer it was trained with"
         )
-    special = set(tokenizer.specials.values())
-    types = [CONTROL if i in special else NORMAL for i in range(len(tokens))]
     padding = range(len(tokens), vocab_size)
+    if isinstance(tokenizer, SentencePiece):
+        types, own = tokenizer.types, _sentencepiece_metadata(tokenizer, len(padding))
+    else:
+        special = set(tokenizer.specials.values())
+        types = [
+            TokenType.CONTROL if i in special else TokenType.NORMAL for i in range(len(tokens))
+        ]
+        own = _bpe_or_word_metadata(tokenizer)
+    keys = own | {
+        "tokenizer.ggml.tokens": tokens + [PADDING.format(i) for i in padding],
+        "tokenizer.ggml.token_type": [*map(int, types), *[int(TokenType.UNUSED)] * len(padding)],
+        "tokenizer.ggml.eos_token_id": tokenizer.eos_id,
+    }
+    if tokenizer.chat_template:
+        keys["tokenizer.chat_template"] = tokenizer.chat_template
+    elif USER in tokenizer.specials and ASSISTANT in tokenizer.specials:
+        keys["tokenizer.chat_template"] = CHAT_TEMPLATE_JINJA
+    return keys
+
+
+def _bpe_or_word_metadata(tokenizer: Tokenizer) -> dict[str, Any]:
     keys: dict[str, Any] = {
         "tokenizer.ggml.model": "word" if tokenizer.kind == "word" else "gpt2",
-        "tokenizer.ggml.tokens": tokens + [PADDING.format(i) for i in padding],
-        "tokenizer.ggml.token_type": types + [UNUSED for _ in padding],
         "tokenizer.ggml.bos_token_id": tokenizer.eos_id,
-        "tokenizer.ggml.eos_token_id": tokenizer.eos_id,
         "tokenizer.ggml.padding_token_id": tokenizer.eos_id,
         "tokenizer.ggml.add_bos_token": False,
     }
     if tokenizer.kind == "word":
-        keys["tokenizer.ggml.unknown_token_id"] = tokens.index(UNKNOWN)
-    else:
-        keys["tokenizer.ggml.pre"] = "gpt-2"
-        keys["tokenizer.ggml.merges"] = [" ".join(pair) for pair in tokenizer.merges] or _NO_MERGES
-    if USER in tokenizer.specials and ASSISTANT in tokenizer.specials:
-        keys["tokenizer.chat_template"] = CHAT_TEMPLATE_JINJA
+        return keys | {"tokenizer.ggml.unknown_token_id": tokenizer.tokens.index(UNKNOWN)}
+    merges = [" ".join(pair) for pair in tokenizer.merges] or _NO_MERGES
+    return keys | {"tokenizer.ggml.pre": "gpt-2", "tokenizer.ggml.merges": merges}
+
+
+def _sentencepiece_metadata(tokenizer: SentencePiece, n_padding: int) -> dict[str, Any]:
+    keys: dict[str, Any] = {
+        "tokenizer.ggml.model": "llama",
+        "tokenizer.ggml.scores": [*map(float, tokenizer.scores), *[-1000.0] * n_padding],
+        "tokenizer.ggml.add_bos_token": bool(tokenizer.begin_ids),
+        "tokenizer.ggml.add_space_prefix": tokenizer.space_first,
+    }
+    if tokenizer.begin_ids:
+        keys["tokenizer.ggml.bos_token_id"] = tokenizer.begin_ids[0]
+    if TokenType.UNKNOWN in tokenizer.types:
+        keys["tokenizer.ggml.unknown_token_id"] = tokenizer.types.index(TokenType.UNKNOWN)
     return keys
 
 
 def read_tokenizer(metadata: Mapping[str, Any]) -> Tokenizer | None:
     """Return the tokenizer of a GGUF file, or None where it is not of a kind that we have."""
-    model = metadata.get("tokenizer.ggml.model")
+    model, pre = metadata.get("tokenizer.ggml.model"), metadata.get("tokenizer.ggml.pre")
     # Another pre-tokenizer cuts the text by another rule: its ids would be silently wrong.
-    if model != "word" and (model, metadata.get("tokenizer.ggml.pre")) != ("gpt2", "gpt-2"):
+    if model not in ("word", "llama") and (model, pre) != ("gpt2", "gpt-2"):
         return None
     try:
         tokens = metadata["tokenizer.ggml.tokens"]
-        types = metadata["tokenizer.ggml.token_type"]
-        merges = metadata.get("tokenizer.ggml.merges", [])
-        pairs = [] if merges == _NO_MERGES else [tuple(merge.split(" ")) for merge in merges]
-        specials = {tokens[i]: i for i, kind in enumerate(types) if kind == CONTROL}
         n_tokens = len(tokens)
         while n_tokens and tokens[n_tokens - 1] == PADDING.format(n_tokens - 1):
             n_tokens -= 1
-        kind = "word" if model == "word" else "bpe"
-        end = metadata.get("tokenizer.ggml.eos_token_id")
-        ends = [end] if type(end) is int else []
-        return Tokenizer(kind, tokens[:n_tokens], pairs, specials, ends)
+        read = _read_sentencepiece if model == "llama" else _read_bpe_or_word
+        tokenizer = read(metadata, tokens[:n_tokens], metadata["tokenizer.ggml.token_type"])
     except (PaperkilnError, LookupError, TypeError, ValueError, AttributeError):
         return None
+    template = metadata.get("tokenizer.chat_template")
+    tokenizer.chat_template = template if isinstance(template, str) else ""
+    return tokenizer
+
+
+def _read_bpe_or_word(
+    metadata: Mapping[str, Any], tokens: list[str], types: list[int]
+) -> Tokenizer:
+    merges = metadata.get("tokenizer.ggml.merges", [])
+    pairs = [] if merges == _NO_MERGES else [tuple(merge.split(" ")) for merge in merges]
+    specials = {tokens[i]: i for i, kind in enumerate(types) if kind == TokenType.CONTROL}
+    kind = "word" if metadata["tokenizer.ggml.model"] == "word" else "bpe"
+    tokenizer = Tokenizer(kind, tokens, pairs, specials, _ends(metadata))
+    if metadata.get("tokenizer.ggml.add_bos_token", False):
+        tokenizer.begin_ids = (range(len(tokens))[metadata["tokenizer.ggml.bos_token_id"]],)
+    return tokenizer
+
+
+def _read_sentencepiece(
+    metadata: Mapping[str, Any], tokens: list[str], types: list[int]
+) -> SentencePiece:
+    get = lambda name, default=None: metadata.get(f"tokenizer.ggml.{name}", default)  # noqa: E731
+    if not isinstance(tokens, list):
+        raise TypeError("tokens are not a list")
+    n = len(tokens)
+    return SentencePiece(
+        tokens, get("scores")[:n], types[:n], ends=_ends(metadata),
+        begin_id=get("bos_token_id", 1) if get("add_bos_token", True) else None,
+        space_first=bool(get("add_space_prefix", True)),
+    )  # fmt: skip
+
+
+def _ends(metadata: Mapping[str, Any]) -> list[int]:
+    """Return the ids that end a text, and those that end a turn."""
+    found = [metadata.get(f"tokenizer.ggml.{name}_token_id") for name in ("eos", "eot")]
+    return [i for i in found if type(i) is int]

@@ -6,12 +6,12 @@ import sys
 from collections.abc import Callable, Iterator
 from random import Random
 
-from paperkiln.infer.chat_template import Message, encode_chat
+from paperkiln.infer.chat_template import Message, reply_ends
 from paperkiln.infer.decode import NumpyDecoder
 from paperkiln.infer.generate import Result, few_blas_threads, generate
 from paperkiln.infer.sampling import Sampling
-from paperkiln.infer.turns import describe, fit_history
-from paperkiln.train.tokenizers import ASSISTANT, END_OF_TEXT, USER, Tokenizer
+from paperkiln.infer.turns import describe, fit_history, trimmed
+from paperkiln.train.tokenizers import Tokenizer
 
 HELP = """\
 /reset  forget the conversation
@@ -39,11 +39,9 @@ class ChatSession:
 
         Raises PaperkilnError when the tokenizer has no chat tokens.
         """
-        encode_chat(tokenizer, [])
+        self._end_ids, self._stop = reply_ends(tokenizer)
         self.model, self.tokenizer = model, tokenizer
         self.sampling, self.max_new_tokens = sampling or Sampling(), max_new_tokens
-        turns = {tokenizer.specials[name] for name in (USER, ASSISTANT, END_OF_TEXT)}
-        self._end_ids = turns | set(tokenizer.end_ids)
         self.reset()
 
     def reset(self) -> None:
@@ -64,17 +62,18 @@ class ChatSession:
         ids, dropped, n_cut = fit_history(self.tokenizer, self.history, text, room)
         messages = [*self.history[dropped:], ("user", text)]
         limit = max(1, min(self.max_new_tokens, context_length - len(ids)))
-        self.note, self.result = describe(self.tokenizer, text, n_cut), None
+        self.note = describe(self.tokenizer, text, n_cut, is_first=not self.history)
+        self.result = None
         return self._stream(messages, ids, limit)
 
     def _stream(self, messages: list[Message], ids: list[int], limit: int) -> Iterator[str]:
         pieces = generate(
             self.model, self.tokenizer, ids, max_new_tokens=limit, sampling=self.sampling,
-            end_ids=self._end_ids, rng=self._rng,
+            end_ids=self._end_ids, stop=self._stop, rng=self._rng,
         )  # fmt: skip
         said: list[str] = []
         try:
-            for piece in pieces:
+            for piece in trimmed(self.tokenizer, pieces):
                 self.result = piece.result
                 if piece.text:
                     said.append(piece.text)

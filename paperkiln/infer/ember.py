@@ -18,7 +18,7 @@ from time import perf_counter
 from typing import Any, NamedTuple, Protocol
 
 from paperkiln.errors import PaperkilnError
-from paperkiln.formats.gguf_reader import GgufFile, _Cursor, _parse
+from paperkiln.formats.gguf_reader import GgufFile, read_beginning
 from paperkiln.formats.gguf_tokenizer import read_tokenizer
 from paperkiln.infer.ember_plan import (
     MAX_CHOICES,
@@ -246,39 +246,15 @@ def draw_again(rng: Random, state: Any, n: int) -> None:
         rng.random()
 
 
-class _MoreNeeded(Exception):
-    """The header is longer than the bytes at hand."""
-
-
-class _Beginning(_Cursor):
-    """A cursor over the first bytes of a file of a known size."""
-
-    def __init__(self, beginning: bytes, size: int, label: str) -> None:
-        super().__init__(beginning, label)
-        self.size = size
-
-    def fail(self, what: str, *mend: str) -> PaperkilnError:
-        # A damaged length can make a name of megabytes.
-        return super().fail(what if len(what) < 200 else f"{what[:200]} …", *mend)
-
-    def take(self, n: int, what: str) -> int:
-        start = super().take(n, what)
-        if self.at > len(self.buffer):
-            raise _MoreNeeded
-        return start
-
-
 def read_header(machine: Machine, file: int, size: int, where: str) -> GgufFile:
     """Read the header of a GGUF file in the engine's memory, copying little more than it.
 
     Raises PaperkilnError as `formats.gguf_reader.read_header` does.
     """
     n = min(size, 1 << 20)
-    while True:
-        try:
-            return _parse(_Beginning(machine.read(file, n), size, where))
-        except _MoreNeeded:
-            n = min(size, 4 * n)
+    while (header := read_beginning(machine.read(file, n), size, where)) is None:
+        n = min(size, 4 * n)
+    return header
 
 
 def load(machine: Machine, data: bytes, **options: Any) -> Ember:
@@ -342,7 +318,7 @@ def generate(
         raise PaperkilnError("the file's tokenizer is of a kind that paperkiln does not have")
     rng = rng or Random(sampling.seed)
     model.prepare(sampling, tokenizer.end_ids if end_ids is None else end_ids)
-    prompt = list(prompt_ids) or [tokenizer.eos_id]
+    prompt = tokenizer.begin(prompt_ids)
     new = prompt[-model.shape.context_length :]
     stream = TextStream(tokenizer, stop)
     ids: list[int] = []

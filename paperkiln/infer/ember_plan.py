@@ -16,7 +16,9 @@ from paperkiln.errors import PaperkilnError
 from paperkiln.formats.gguf_reader import GgufFile, TensorInfo
 
 # Numbers that ember.c knows these by.
-WEIGHT_TYPES = {"f32": 0, "f16": 1, "q8_0": 8}
+WEIGHT_TYPES = {
+    "f32": 0, "f16": 1, "bf16": 30, "q8_0": 8, "q4_0": 2, "q4_k": 12, "q5_k": 13, "q6_k": 14,
+}  # fmt: skip
 POSITIONS = {"none": 0, "learned": 1, "sinusoidal": 2, "rope": 3, "alibi": 4}
 ACTIVATIONS = {
     "relu": 0, "gelu": 1, "gelu_tanh": 2, "silu": 3, "squared_relu": 4,
@@ -26,7 +28,6 @@ GATED = frozenset({"reglu", "geglu", "swiglu"})
 BLOCK = 32  # tokens the engine reads in one pass
 MAX_CHOICES = 512  # tokens it chooses in one call
 
-_Q8_GROUP, _Q8_BYTES = 32, 34
 _MEND = "export it again"
 
 

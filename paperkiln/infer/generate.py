@@ -45,7 +45,7 @@ def generate(
     sampling = sampling or Sampling()
     rng = rng or Random(sampling.seed)
     end_ids = frozenset(tokenizer.end_ids if end_ids is None else end_ids)
-    prompt = list(prompt_ids) or [tokenizer.eos_id]
+    prompt = tokenizer.begin(prompt_ids)
     new = prompt[-model.config.context_length :]
     n_prompt_tokens, n_cut = len(new), len(prompt) - len(new)
     context, stream = Context(model, cache), TextStream(tokenizer, stop)

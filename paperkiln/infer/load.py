@@ -55,7 +55,7 @@ def load_run(path: str | os.PathLike[str]) -> LoadedModel:
             f"{path}: no spec.json (a run folder) and no config.json (a Hugging Face folder)"
         )
     if model.tokenizer is None:
-        why = "; ".join(model.notes) or "it is of a kind that paperkiln does not have"
+        why = "; ".join(model.notes) or "damaged, or of a kind that paperkiln does not have"
         raise PaperkilnError(f"{path}: no usable tokenizer ({why})")
     if model.tokenizer.vocab_size > model.config.vocab_size:
         raise PaperkilnError(

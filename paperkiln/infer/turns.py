@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
-from paperkiln.infer.chat_template import Message, encode_chat
+from paperkiln.infer.chat_template import Message, encode_chat, encode_frame, template_of
+from paperkiln.infer.stream import Piece
 from paperkiln.train.tokenizers import Tokenizer
 
 
@@ -21,17 +22,35 @@ def fit_history(
         ids = encode_chat(tokenizer, messages, add_generation_prompt=True)
         if len(ids) <= room:
             return ids, dropped, 0
-    user, *message, assistant = ids  # the text alone, the history gone
-    kept = max(0, room - 2)
-    return [user, *message[len(message) - kept :], assistant], len(history), len(message) - kept
+    before, after = encode_frame(tokenizer)  # the text alone, the history gone
+    message = tokenizer.encode(text)
+    n_cut = len(message) - max(0, room - len(before) - len(after))
+    return before + message[n_cut:] + after, len(history), n_cut
 
 
-def describe(tokenizer: Tokenizer, text: str, n_cut: int) -> str:
-    """Return what a user should know about a message: cut off, or not known to the model."""
-    notes = []
+def describe(tokenizer: Tokenizer, text: str, n_cut: int, *, is_first: bool = False) -> str:
+    """Return what a user should know about a message: cut off, or not known to the model.
+
+    With the first of a chat comes a word on its template, if there is one to say.
+    """
+    template = template_of(tokenizer) if is_first else None
+    notes = [template.note] if template and template.note else []
     if n_cut:
         notes.append(f"your message is longer than the context: its first {n_cut} tokens are cut")
     if unknown := tokenizer.unknown_pieces(text):
         shown = " ".join(dict.fromkeys(piece.strip() or repr(piece) for piece in unknown))
         notes.append(f"the model has no token for: {shown}")
     return "; ".join(notes)
+
+
+def trimmed(tokenizer: Tokenizer, pieces: Iterator[Piece]) -> Iterator[Piece]:
+    """Yield a reply without the whitespace it begins with, where the template leaves that out."""
+    template = template_of(tokenizer)
+    begun = not (template and template.trims)
+    try:
+        for text, result in pieces:
+            shown = text if begun else text.lstrip()
+            begun = begun or bool(shown)
+            yield Piece(shown, result)
+    finally:
+        pieces.close()

@@ -38,6 +38,9 @@ _CACHED_PIECE_LENGTH = 64
 class Tokenizer:
     """A vocabulary with the rules that turn text into its ids; immutable, safe to share."""
 
+    begin_ids: tuple[int, ...] = ()  # what every text of other people's models begins with
+    chat_template: str = ""  # Jinja, as the model's file has it
+
     def __init__(
         self,
         kind: Kind,
@@ -93,9 +96,13 @@ class Tokenizer:
         if not specials:
             return self._encode_ordinary(text)
         ids: list[int] = []
-        for i, part in enumerate(self._special_pattern.split(text)):
+        for i, part in enumerate(self.split_at_specials(text)):
             ids += [self.specials[part]] if i % 2 else self._encode_ordinary(part)
         return ids
+
+    def split_at_specials(self, text: str) -> list[str]:
+        """Ordinary text and special strings in turn, ordinary text first and last."""
+        return self._special_pattern.split(text)
 
     def decode(self, ids: Iterable[int], *, keep_specials: bool = False) -> str:
         """Text of `ids`, bytes that are no UTF-8 shown as U+FFFD; specials are left out or kept.
@@ -114,6 +121,13 @@ class Tokenizer:
             hidden = set(self.specials.values())
             ids = [i for i in ids if i not in hidden]
         return b"".join([self._bytes[i] for i in ids])
+
+    def begin(self, ids: Iterable[int]) -> list[int]:
+        """A prompt as a model is to read it: never empty, and with what a text begins with."""
+        ids, first = list(ids), list(self.begin_ids)
+        if ids[: len(first)] != first:
+            ids = first + ids
+        return ids or [self.eos_id]
 
     def unknown_pieces(self, text: str) -> list[str]:
         """The pieces of `text` that become <unk>, to be shown; only `word` has any."""
@@ -163,7 +177,9 @@ class Tokenizer:
 
     def _encode_piece(self, piece: str) -> list[int]:
         byte_ids = [self._byte_ids[byte] for byte in piece.encode("utf-8", "replace")]
-        ids = _apply_merges(byte_ids, self._ranks, self._merged_ids)
+        return self._remembered(piece, _apply_merges(byte_ids, self._ranks, self._merged_ids))
+
+    def _remembered(self, piece: str, ids: list[int]) -> list[int]:
         if len(piece) <= _CACHED_PIECE_LENGTH:
             if len(self._cache) >= _CACHED_PIECES:
                 self._cache.clear()

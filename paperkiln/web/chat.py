@@ -7,11 +7,11 @@ from random import Random
 from typing import Any, Protocol
 
 from paperkiln.errors import PaperkilnError
-from paperkiln.infer.chat_template import Message
+from paperkiln.infer.chat_template import Message, reply_ends, template_of
 from paperkiln.infer.sampling import Sampling
 from paperkiln.infer.stream import Piece
-from paperkiln.infer.turns import describe, fit_history
-from paperkiln.train.tokenizers import ASSISTANT, END_OF_TEXT, USER, Tokenizer
+from paperkiln.infer.turns import describe, fit_history, trimmed
+from paperkiln.train.tokenizers import Tokenizer
 
 Generate = Callable[..., Iterator[Piece]]
 _LONGEST = 1 << 20  # new tokens of one reply
@@ -32,14 +32,16 @@ class Chat:
         """Raises PaperkilnError when the file has no tokenizer that we know."""
         if model.tokenizer is None:
             kind = model.metadata.get("tokenizer.ggml.model", "none")
+            rule = model.metadata.get("tokenizer.ggml.pre") if kind == "gpt2" else None
+            cut = f", cut as {rule!r:.30}" if rule else ""
             raise PaperkilnError(
-                f"{name}: its tokenizer ({kind!r}) is of a kind that paperkiln does not have; "
-                "it reads byte-level BPE as GPT-2's, whole words and bytes"
+                f"{name}: its tokenizer ({kind!r:.30}{cut}) is damaged or of a kind that paperkiln "
+                "does not have; it reads SentencePiece, byte-level BPE cut as 'gpt-2', whole words "
+                "and bytes"
             )
         self.model, self.generate, self.name = model, generate, name
         self._pieces: Iterator[Piece] | None = None
-        turns = {USER, ASSISTANT, END_OF_TEXT}
-        self.talks = turns <= model.tokenizer.specials.keys()
+        self.template = template_of(model.tokenizer)
 
     def about(self) -> dict[str, Any]:
         """Return what the page tells of the model."""
@@ -50,7 +52,8 @@ class Chat:
             "context_length": m.shape.context_length,
             "vocab_size": tokenizer.vocab_size,
             "tokenizer": tokenizer.kind,
-            "talks": self.talks,
+            "talks": self.template is not None,
+            "template": self.template.name if self.template else "",
         }
 
     def begin(self, messages: Sequence[Message], settings: dict[str, Any]) -> dict[str, Any]:
@@ -73,19 +76,21 @@ class Chat:
         context_length = self.model.shape.context_length
         # A quarter of the context at least is the reply's, so that the window need not move in it.
         room = context_length - min(limit, context_length // 4)
-        if self.talks:
-            ids, dropped, n_cut = fit_history(self.model.tokenizer, history, text, room)
+        tokenizer = self.model.tokenizer
+        if self.template:
+            ids, dropped, n_cut = fit_history(tokenizer, history, text, room)
             limit = max(1, min(limit, context_length - len(ids)))
-            ends = {self.model.tokenizer.specials[name] for name in (USER, ASSISTANT, END_OF_TEXT)}
+            end_ids, stop = reply_ends(tokenizer)
         else:  # a plain language model goes on with the text as it stands
-            ids = self.model.tokenizer.encode("".join(text for _, text in messages))
-            dropped, n_cut, ends = 0, max(0, len(ids) - room), set()
+            ids = tokenizer.encode("".join(text for _, text in messages))
+            dropped, n_cut, end_ids, stop = 0, max(0, len(ids) - room), set(tokenizer.end_ids), []
             ids = ids[n_cut:]
-        self._pieces = self.generate(
-            self.model, ids, max_new_tokens=limit, sampling=sampling,
-            end_ids=ends | set(self.model.tokenizer.end_ids), rng=Random(sampling.seed),
+        pieces = self.generate(
+            self.model, ids, max_new_tokens=limit, sampling=sampling, end_ids=end_ids, stop=stop,
+            rng=Random(sampling.seed),
         )  # fmt: skip
-        note = describe(self.model.tokenizer, text, n_cut)
+        self._pieces = trimmed(tokenizer, pieces)
+        note = describe(tokenizer, text, n_cut, is_first=not history)
         return {"note": note, "dropped": dropped, "prompt_tokens": len(ids)}
 
     def step(self) -> dict[str, Any]:

@@ -6,6 +6,7 @@ is watched: no request may leave the origin, and nothing may fail unseen.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import http.server
 import os
@@ -19,7 +20,7 @@ from typing import Any
 
 import pytest
 from filelock import FileLock
-from visitors import BASE, ROOT, Handler, Visit, make_model
+from visitors import BASE, IMAGE, MAKE_IMAGE, ROOT, Handler, Visit, make_model
 
 playwright = pytest.importorskip("playwright.sync_api")
 
@@ -44,27 +45,84 @@ def slow_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
                       context_length=2048)  # fmt: skip
 
 
+Once = Callable[[str, Callable[[Path], None]], Path]
+
+
 @pytest.fixture(scope="session")
-def site(tmp_path_factory: pytest.TempPathFactory, models: Path) -> Path:
-    """The built pages; two workers of pytest share one build."""
-    shared = (
-        tmp_path_factory.getbasetemp().parent if "PYTEST_XDIST_WORKER" in os.environ else models
-    )
-    out = shared / "site"
+def once(tmp_path_factory: pytest.TempPathFactory) -> Once:
+    """Return what makes a folder, or finds that another worker of pytest made it."""
+    base = tmp_path_factory.getbasetemp()
+    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+
+    def find(name: str, make: Callable[[Path], None]) -> Path:
+        out, done = shared / name, shared / f"{name}.done"
+        with FileLock(shared / f"{name}.lock"):
+            if not done.exists():
+                make(out)
+                done.touch()
+        return out
+
+    return find
+
+
+@pytest.fixture(scope="session")
+def site(once: Once, models: Path) -> Path:
+    """The built pages."""
     environment = {k: v for k, v in os.environ.items() if k != "PAPERKILN_CACHE"}
     environment |= {"PAPERKILN_CACHE": _CACHE} if _CACHE else {}
-    with FileLock(shared / "site.lock"):
-        if not (out / "built").exists():
-            command = [sys.executable, ROOT / "web" / "build.py", out, "--models", models]
-            done = subprocess.run(command, capture_output=True, text=True, env=environment)
-            assert done.returncode == 0, done.stderr
-            (out / "built").touch()
-    return out
+
+    def make(out: Path) -> None:
+        command = [sys.executable, ROOT / "web" / "build.py", out, "--models", models]
+        done = subprocess.run(command, capture_output=True, text=True, env=environment)
+        assert done.returncode == 0, done.stderr
+
+    return once("site", make)
+
+
+@pytest.fixture(scope="session")
+def build_docs(once: Once, site: Path) -> Callable[..., Path]:
+    """Return what builds the whole site, as `make site` leaves it."""
+
+    def build(name: str, **environment: str) -> Path:
+        def make(out: Path) -> None:
+            command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(out)]
+            settings = os.environ | {"NO_MKDOCS_2_WARNING": "1"} | environment
+            subprocess.run(command, cwd=ROOT, check=True, capture_output=True, env=settings)
+            shutil.copytree(site / "app", out / "app")
+
+        return once(name, make)
+
+    return build
+
+
+@pytest.fixture(scope="session")
+def image(browser: Any, once: Once, site: Path) -> Path:
+    """An image of Python that has started, as boot.js keeps it."""
+
+    def make(out: Path) -> None:
+        with serve(site) as host:
+            visitor = Visit(browser, host)
+            tab = visitor.context.new_page()
+            visitor.open_nothing(tab)
+            with tab.expect_download() as waiting:
+                tab.evaluate(MAKE_IMAGE, IMAGE)
+            waiting.value.save_as(out)
+            visitor.context.close()
+            visitor.check()
+
+    return once("image", make)
 
 
 @pytest.fixture
 def host(site: Path) -> Iterator[type[Handler]]:
     """A server of its own for each test, so that none has another's service worker."""
+    with serve(site) as handler:
+        yield handler
+
+
+@contextlib.contextmanager
+def serve(site: Path) -> Iterator[type[Handler]]:
+    """Serve a built site."""
     handler = type("TestHandler", (Handler,), {})
     make = functools.partial(handler, directory=str(site))
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), make)
@@ -96,12 +154,19 @@ def browser() -> Iterator[Any]:
 
 
 @pytest.fixture
-def visit(browser: Any, host: type[Handler]) -> Iterator[Callable[..., Visit]]:
-    """Return a maker of visitors; each is checked when the test is over."""
+def visit(
+    browser: Any, host: type[Handler], request: pytest.FixtureRequest
+) -> Iterator[Callable[..., Visit]]:
+    """Return a maker of visitors; each is checked when the test is over.
+
+    They have been here before, and so start quickly; `first=True` makes one that has not.
+    """
     visitors: list[Visit] = []
 
-    def make(**options: Any) -> Visit:
-        visitors.append(Visit(browser, host, **options))
+    def make(first: bool = False, **options: Any) -> Visit:
+        if not first:
+            host.image = str(request.getfixturevalue("image"))
+        visitors.append(Visit(browser, host, has_image=not first, **options))
         return visitors[-1]
 
     yield make

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -34,16 +32,10 @@ SHIFTS = """() => new Promise((done) => {
 })"""
 
 
-@pytest.fixture(scope="module")
-def docs(tmp_path_factory: pytest.TempPathFactory, site: Path) -> Path:
+@pytest.fixture(scope="session")
+def docs(once: Callable[..., Path], build_docs: Callable[..., Path]) -> Path:
     """The whole site with a made-up atlas."""
-    atlas = make_atlas(tmp_path_factory.mktemp("atlas"))
-    out = tmp_path_factory.mktemp("docs")
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(out)]
-    environment = os.environ | {"NO_MKDOCS_2_WARNING": "1", "PAPERKILN_ATLAS": str(atlas)}
-    subprocess.run(command, cwd=ROOT, check=True, capture_output=True, env=environment)
-    shutil.copytree(site / "app", out / "app")
-    return out
+    return build_docs("docs-atlas", PAPERKILN_ATLAS=str(once("made-atlas", make_atlas)))
 
 
 @pytest.fixture

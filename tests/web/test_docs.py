@@ -2,28 +2,18 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from visitors import BASE, ROOT, Handler, Visit
+from visitors import BASE, Handler, Visit
 
 pytest.importorskip("material", reason="mkdocs-material is not installed: pip install -e '.[docs]'")
 
 
-@pytest.fixture(scope="module")
-def docs(tmp_path_factory: pytest.TempPathFactory, site: Path) -> Path:
-    """The whole site, as `make site` leaves it."""
-    out = tmp_path_factory.mktemp("docs")
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(out)]
-    environment = os.environ | {"NO_MKDOCS_2_WARNING": "1"}
-    subprocess.run(command, cwd=ROOT, check=True, capture_output=True, env=environment)
-    shutil.copytree(site / "app", out / "app")
-    return out
+@pytest.fixture(scope="session")
+def docs(build_docs: Callable[..., Path]) -> Path:
+    return build_docs("docs")
 
 
 def test_every_page_opens_without_a_problem(
@@ -32,10 +22,12 @@ def test_every_page_opens_without_a_problem(
     """What `visit` checks for each: nothing leaves the origin, nothing fails unseen."""
     host.root = str(docs)
     pages = [p.parent.relative_to(docs).as_posix() for p in docs.rglob("index.html")]
-    for width in (1280, 390):
-        tab = visit(viewport={"width": width, "height": 844}).context.new_page()
-        for page in pages:
-            tab.goto(f"{host.origin}{BASE}{page}/".replace("/./", "/"))
+    # Without motion a page has its new width at once.
+    tab = visit(reduced_motion="reduce").context.new_page()
+    for page in pages:
+        tab.goto(f"{host.origin}{BASE}{page}/".replace("/./", "/"))
+        for width in (1280, 390):
+            tab.set_viewport_size({"width": width, "height": 844})
             wide = tab.evaluate("document.documentElement.scrollWidth - innerWidth")
             assert wide <= 0, (page, width)
 

@@ -135,8 +135,7 @@ export class PaperkilnElement extends HTMLElement {
     root.adoptedStyleSheets = [sheet];
     this.client = client();
     if (!this.hasAttribute("autostart")) return this.showDoor();
-    takeNewBuild();
-    this.begin();
+    takeNewBuild().then(() => this.begin());
   }
 
   begin() {

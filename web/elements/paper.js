@@ -141,6 +141,7 @@ export class PaperkilnPaper extends PaperkilnElement {
   }
 
   complain(error, ways) {
+    if (this.gate.hidden) this.reset();
     this.status.say("");
     this.trouble.replaceChildren(fault(error, ways));
     this.trouble.scrollIntoView({ block: "nearest" });

@@ -36,11 +36,16 @@ SAMPLINGS = {"greedy": GREEDY, "top-k 40": Sampling(seed=1)}
 def tokenizer_of(vocab_size: int) -> Tokenizer:
     """Return a byte-level BPE of that many tokens: the bytes, then pairs and triples of ASCII."""
     base = byte_tokenizer().tokens
-    letters = [c for c in base if len(c) == 1 and "!" <= c <= "~"]
+    letters = [c for c in base if is_letter(c)]
     pairs = [(a, b) for a in letters for b in letters]
     triples = [(a + b, c) for a, b in pairs for c in letters[:3]]
     merges = (pairs + triples)[: vocab_size - len(base)]
     return Tokenizer("bpe", base + [a + b for a, b in merges], merges)
+
+
+def is_letter(token: str) -> bool:
+    """Return whether a token of one byte is a whole character, and one to see."""
+    return len(token) == 1 and "!" <= token <= "~"
 
 
 def write_models(folder: Path) -> list[Path]:
@@ -53,7 +58,9 @@ def write_models(folder: Path) -> list[Path]:
             path = folder / f"{name}-{dtype}.gguf"
             if not path.exists():
                 params = init_parameters(config, 1)
-                params["embed.weight"][: byte_tokenizer().vocab_size] = 0  # no half characters
+                tokens = enumerate(byte_tokenizer().tokens)
+                # Never said: half a character, and the end.
+                params["embed.weight"][[i for i, t in tokens if not is_letter(t)]] = 0
                 write_gguf(path, config, params, tokenizer_of(config.vocab_size), dtype=dtype)
             paths.append(path)
     return paths

@@ -1,4 +1,4 @@
-"""Compiles ember.c to WebAssembly with the `ziglang` wheel: `python web/engine/build.py [FOLDER]`.
+"""Compiles ember to WebAssembly with the `ziglang` wheel: `python web/engine/build.py [FOLDER]`.
 
 Two modules come out. ember.wasm runs wherever WebAssembly has SIMD; ember-relaxed.wasm also wants
 relaxed SIMD, for its fused multiply-add. ember.js chooses between them.
@@ -28,16 +28,17 @@ def build(out: Path) -> list[Path]:
     Raises RuntimeError with the compiler's first complaint.
     """
     out.mkdir(parents=True, exist_ok=True)
+    sources = [str(HERE / name) for name in ("ember.c", "linear.c")]
     made = []
     for name, flags in BUILDS.items():
         target = out / name
         compiler = [sys.executable, "-m", "ziglang", "cc"]
-        command = [*compiler, *_FLAGS, *flags, "-o", str(target), str(HERE / "ember.c")]
+        command = [*compiler, *_FLAGS, *flags, "-o", str(target), *sources]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
             lines = done.stderr.strip().splitlines() or ["no message"]
             problem = next((line for line in lines if "error" in line), lines[0])
-            raise RuntimeError(f"ember.c did not compile: {problem}")
+            raise RuntimeError(f"ember did not compile: {problem}")
         made.append(target)
     return made
 

@@ -1,7 +1,7 @@
 /* ember: a decoder-only transformer in one WebAssembly module, with no libc and no imports.
 
-   The whole GGUF file lies in this module's memory and the weights are used where they lie: f32,
-   f16 or q8_0. The host (paperkiln/infer/ember.py) reads the file's header, checks it, and fills
+   The whole GGUF file lies in this module's memory and the weights are used where they lie
+   (linear.c). The host (paperkiln/infer/ember.py) reads the file's header, checks it, and fills
    in two things: Config, what the model is, and a table of Affine, where each weight begins.
    Nothing is checked twice: the host vouches for every address and dimension it writes here.
 
@@ -21,40 +21,14 @@
    give the same bits.
 */
 
-#include <stdint.h>
-#include <wasm_simd128.h>
+#include "ember.h"
 
-typedef uint8_t u8;
-typedef uint16_t u16;
-typedef int16_t i16;
-typedef int32_t i32;
-typedef uint32_t u32;
-typedef uint64_t u64;
-typedef float f32;
-typedef double f64;
-typedef f32 f4 __attribute__((vector_size(16)));
-typedef i32 i4 __attribute__((vector_size(16)));
-typedef i16 s8 __attribute__((vector_size(16))); /* eight 16-bit numbers */
-
-#define EXPORT(name) __attribute__((export_name(#name))) name
-/* A loop over a constant number of steps, unrolled. */
-#define EACH(i, n) _Pragma("clang loop unroll(full)") for (i32 i = 0; i < (n); i++)
-#define INLINE static inline __attribute__((always_inline))
-
-enum { F32 = 0, F16 = 1, Q8_0 = 8 }; /* GGUF's numbers for them */
 enum { NO_POSITIONS, LEARNED, SINUSOIDAL, ROPE, ALIBI };
 enum { RELU, GELU, GELU_TANH, SILU, SQUARED_RELU };
 enum { BLOCK = 32 };       /* tokens read in one pass */
 enum { MAX_CHOICES = 512 }; /* tokens chosen in one call */
-enum { Q8_GROUP = 32, Q8_BYTES = 34 }; /* q8_0: an f16 scale, then 32 signed bytes */
 enum { IS_END = 1, IS_SEEN = 2 };      /* marks of a token */
 enum { GOING_ON, AT_END, CONTEXT_FULL, NOT_FINITE, NOTHING_LEFT, NOTHING_READ }; /* `stopped` */
-
-typedef struct { /* a linear layer: y = W x + b, W (out, in); or a norm: gain and shift */
-    const u8 *weight;
-    i32 type;
-    const f32 *bias; /* or null */
-} Affine;
 
 typedef struct {
     Affine norm1, q, k, v, out, norm2, gate, up, down; /* gate.weight is null without one */
@@ -102,73 +76,10 @@ static struct { /* scratch, and the key/value cache */
     f32 *x, *h, *q, *mixed, *gate, *up; /* (T, pitch) */
     f32 *scores;                        /* (C + some,) of one query and head */
     f32 *cosines, *sines;               /* (T, E/2) */
-    f32 *rows;                          /* (4, in): weights as f32 */
-    s8 *quantised;                      /* (T, in / 8) */
-    f32 *scales;                        /* (T, in / 32) */
     f32 *keys, *values;                 /* (L, K, C, E); attention may read a little beyond */
     Candidate *candidates;              /* (n_choices,) */
     i32 has_logits, has_pending;
 } state;
-
-/* ---- Vectors ---- */
-
-INLINE f4 load(const f32 *p) { return (f4)wasm_v128_load(p); }
-INLINE void store(f32 *p, f4 v) { wasm_v128_store(p, (v128_t)v); }
-INLINE f4 splat(f32 x) { return (f4){x, x, x, x}; }
-INLINE f32 max(f32 a, f32 b) { return a > b || a != a ? a : b; } /* NaN if one is NaN */
-INLINE f4 max4(f4 a, f4 b) { return (f4)wasm_f32x4_max((v128_t)a, (v128_t)b); }
-INLINE f4 min4(f4 a, f4 b) { return (f4)wasm_f32x4_min((v128_t)a, (v128_t)b); }
-INLINE u32 round_up(u32 n, u32 unit) { return (n + unit - 1) / unit * unit; }
-
-INLINE f4 multiply_add(f4 a, f4 b, f4 c) { /* a b + c */
-#ifdef __wasm_relaxed_simd__
-    return (f4)wasm_f32x4_relaxed_madd((v128_t)a, (v128_t)b, (v128_t)c);
-#else
-    return a * b + c;
-#endif
-}
-
-INLINE f32 sum(f4 v) { return (v[0] + v[2]) + (v[1] + v[3]); }
-
-/* The sums of four vectors, each as `sum` adds; of floats and of whole numbers. */
-#define SUMS(name, vector)                                                                         \
-    INLINE vector name(vector a, vector b, vector c, vector d) {                                   \
-        vector ab = PICK(a, b, 0, 4, 1, 5) + PICK(a, b, 2, 6, 3, 7);                           \
-        vector cd = PICK(c, d, 0, 4, 1, 5) + PICK(c, d, 2, 6, 3, 7);                           \
-        return PICK(ab, cd, 0, 1, 4, 5) + PICK(ab, cd, 2, 3, 6, 7);                \
-    }
-#define PICK __builtin_shufflevector
-SUMS(sums, f4)
-SUMS(whole_sums, i4)
-
-INLINE f4 load_first(const f32 *p, i32 n) { /* the first n of four, and zeros */
-    f4 v = {0, 0, 0, 0};
-    for (i32 i = 0; i < n; i++) v[i] = p[i];
-    return v;
-}
-
-/* An f16's exponent and fraction, moved to where f32 has them, are 2^112 times too small; so are
-   those of a subnormal. Infinities, which no weight should be, come out finite. */
-INLINE f32 half_to_float(u16 half) {
-    u32 bits = (u32)(half & 0x8000) << 16 | (u32)(half & 0x7fff) << 13;
-    return __builtin_bit_cast(f32, bits) * 0x1p112f;
-}
-
-INLINE f4 load_halves(const u8 *p) {
-    v128_t bits = wasm_i32x4_shl(wasm_i32x4_load16x4(p), 13);
-    return (f4)wasm_v128_and(bits, wasm_i32x4_splat((i32)0x8fffe000)) * splat(0x1p112f);
-}
-
-INLINE f4 load_weights(const u8 *row, u32 at, const i32 type) { /* four of f32 or f16 */
-    return type == F16 ? load_halves(row + 2 * at) : (f4)wasm_v128_load(row + 4 * at);
-}
-
-INLINE f4 load_first_weights(const u8 *row, i32 n, const i32 type) {
-    if (type == F32) return load_first((const f32 *)row, n);
-    f4 v = {0, 0, 0, 0};
-    for (i32 i = 0; i < n; i++) v[i] = half_to_float(((const u16 *)row)[i]);
-    return v;
-}
 
 /* ---- Functions ---- */
 
@@ -246,195 +157,6 @@ f64 EXPORT(ember_sine)(f64 x, i32 cosine) {
     return quarter & 2 ? -y : y;
 }
 
-/* ---- Linear layers ---- */
-
-typedef struct { /* T rows of activations that linear layers read */
-    const f32 *x;
-    i32 n_tokens, width, pitch;
-    i32 is_quantised;
-} Input;
-
-static Input input(const f32 *x, i32 n_tokens, i32 width) {
-    return (Input){x, n_tokens, width, round_up(width, 4), 0};
-}
-
-/* q8_0 weights meet activations of 16 bits, one scale for each group of 32: products are exact
-   integers, and rounding to 1/32767 of a group's largest is far below the weights' own. */
-static void quantise(Input *in) {
-    i32 n_groups = in->width / Q8_GROUP;
-    for (i32 t = 0; t < in->n_tokens; t++)
-        for (i32 g = 0; g < n_groups; g++) {
-            const f32 *x = in->x + t * in->pitch + g * Q8_GROUP;
-            f4 top = splat(0);
-            for (i32 i = 0; i < Q8_GROUP; i += 4)
-                top = max4(top, (f4)wasm_f32x4_abs(wasm_v128_load(x + i)));
-            f32 largest = max(max(top[0], top[1]), max(top[2], top[3]));
-            f4 inverse = splat(largest > 1e-30f ? 32767 / largest : 0);
-            state.scales[t * n_groups + g] = largest / 32767;
-            for (i32 i = 0; i < Q8_GROUP; i += 8) {
-                v128_t low = wasm_f32x4_nearest((v128_t)(load(x + i) * inverse));
-                v128_t high = wasm_f32x4_nearest((v128_t)(load(x + i + 4) * inverse));
-                state.quantised[(t * n_groups + g) * 4 + i / 8] = (s8)wasm_i16x8_narrow_i32x4(
-                    wasm_i32x4_trunc_sat_f32x4(low), wasm_i32x4_trunc_sat_f32x4(high));
-            }
-        }
-    in->is_quantised = 1;
-}
-
-/* Reading a byte of a cache line that is wanted soon. Rows that are read side by side look like no
-   stream to the processor, which then waits for memory; reading on in order, one tile ahead, is
-   one, and doubles the speed of weights that do not fit its caches. */
-INLINE void touch(const u8 *p) { (void)*(const volatile u8 *)p; }
-
-/* A tile: the products of R rows of weights and T rows of activations, summed in registers. R is 1
-   or 4 and T 1 or 2, constants at every call. */
-INLINE void store_tile(f32 *y, i32 y_pitch, f4 *total, const f32 *bias, const i32 R, const i32 T) {
-    EACH(t, T)
-        if (R == 4)
-            store(y + t * y_pitch, bias ? total[t] + load(bias) : total[t]);
-        else
-            y[t * y_pitch] = total[t][0] + (bias ? *bias : 0);
-}
-
-INLINE void float_tile(f32 *y, i32 y_pitch, const f32 *x, i32 x_pitch, const u8 *w, u32 row_bytes,
-                       i32 width, const f32 *bias, const i32 type, const i32 R, const i32 T) {
-    f4 total[4][2] = {0}, xs[2];
-    const u8 *next = w + R * row_bytes;
-    const i32 size = type == F16 ? 2 : 4;
-    i32 i = 0;
-#define STEP(load_x, load_w)                                                                       \
-    EACH(t, T) xs[t] = load_x;                                                                     \
-    EACH(r, R) {                                                                                   \
-        f4 weights = load_w;                                                                       \
-        EACH(t, T) total[r][t] = multiply_add(weights, xs[t], total[r][t]);                        \
-    }
-#define STEP_4(at) STEP(load(x + t * x_pitch + at), load_weights(w + r * row_bytes, at, type))
-    for (; i + 16 <= width; i += 16, x += 16, w += 16 * size) {
-        if (T == 1 && R == 4) EACH(k, size) touch(next + 64u * k);
-        next += 64 * size;
-        STEP_4(0u) STEP_4(4u) STEP_4(8u) STEP_4(12u)
-    }
-    for (; i + 4 <= width; i += 4, x += 4, w += 4 * size) {
-        STEP_4(0)
-    }
-    if (i < width) {
-        STEP(load_first(x + t * x_pitch, width - i),
-             load_first_weights(w + r * row_bytes, width - i, type))
-    }
-    f4 rows[2]; /* of each token, a lane for each row */
-    EACH(t, T) rows[t] = sums(total[0][t], total[1][t], total[2][t], total[3][t]);
-    store_tile(y, y_pitch, rows, bias, R, T);
-}
-
-INLINE f4 scales_of(const u8 *group, u32 row_bytes, const i32 R) { /* of one group in R rows */
-    if (R == 1) return splat(half_to_float(*(const u16 *)group));
-    v128_t halves = wasm_i32x4_splat(0); /* each in the upper half of a lane */
-    halves = wasm_v128_load16_lane(group, halves, 1);
-    halves = wasm_v128_load16_lane(group + row_bytes, halves, 3);
-    halves = wasm_v128_load16_lane(group + 2 * row_bytes, halves, 5);
-    halves = wasm_v128_load16_lane(group + 3 * row_bytes, halves, 7);
-    halves = wasm_v128_and(wasm_i32x4_shr(halves, 3), wasm_i32x4_splat((i32)0x8fffe000));
-    return (f4)halves * splat(0x1p112f);
-}
-
-INLINE void q8_tile(f32 *y, i32 y_pitch, i32 first_token, const u8 *w, u32 row_bytes, i32 width,
-                    const f32 *bias, const i32 R, const i32 T) {
-    f4 total[2] = {0}; /* of each token, a lane for each row */
-    i32 n_groups = width / Q8_GROUP;
-    const s8 *x = state.quantised + first_token * n_groups * 4;
-    const f32 *scales = state.scales + first_token * n_groups;
-    const u8 *next = w + R * row_bytes;
-    for (i32 g = 0; g < n_groups; g++, w += Q8_BYTES, x += 4, scales++) {
-        if (T == 1 && R == 4) touch(next), touch(next + 64), touch(next + 128);
-        next += 4 * Q8_BYTES;
-        i4 dot[4][2] = {0};
-        EACH(r, R) EACH(i, 4) {
-            v128_t eight = wasm_i16x8_load8x8(w + r * row_bytes + 2 + 8 * i);
-            EACH(t, T) {
-                v128_t xs = (v128_t)x[t * n_groups * 4 + i];
-                dot[r][t] += (i4)wasm_i32x4_dot_i16x8(eight, xs);
-            }
-        }
-        f4 weight_scales = scales_of(w, row_bytes, R);
-        EACH(t, T) {
-            v128_t products = (v128_t)whole_sums(dot[0][t], dot[1][t], dot[2][t], dot[3][t]);
-            total[t] = multiply_add((f4)wasm_f32x4_convert_i32x4(products),
-                                    weight_scales * splat(scales[t * n_groups]), total[t]);
-        }
-    }
-    store_tile(y, y_pitch, total, bias, R, T);
-}
-
-INLINE u32 bytes_of_row(i32 width, i32 type) {
-    return type == Q8_0 ? width / Q8_GROUP * Q8_BYTES : type == F16 ? 2 * width : 4 * width;
-}
-
-/* n rows of weights, R at a time, times every token, two at a time; rows that are left over from
-   the last R stay undone. */
-INLINE void multiply(f32 *y, i32 y_pitch, const Input *in, const u8 *w, const f32 *bias, i32 n,
-                     const i32 type, const i32 R) {
-    i32 width = in->width, pitch = in->pitch, n_tokens = in->n_tokens;
-    u32 row_bytes = bytes_of_row(width, type);
-#define TILE(T)                                                                                    \
-    if (type == Q8_0)                                                                              \
-        q8_tile(y + t * y_pitch + r, y_pitch, t, w, row_bytes, width, shift, R, T);                \
-    else                                                                                           \
-        float_tile(y + t * y_pitch + r, y_pitch, in->x + t * pitch, pitch, w, row_bytes, width,    \
-                   shift, type, R, T);
-    for (i32 r = 0; r + R <= n; r += R, w += R * row_bytes) {
-        const f32 *shift = bias ? bias + r : 0;
-        i32 t = 0;
-        for (; R == 4 && t + 2 <= n_tokens; t += 2) {
-            TILE(2)
-        }
-        for (; t < n_tokens; t++) {
-            TILE(1)
-        }
-    }
-}
-
-/* Four rows of f16 as f32, once for all tokens. */
-static const u8 *expand(const u8 *w, i32 width) {
-    for (i32 r = 0; r < 4; r++) {
-        const u16 *from = (const u16 *)w + r * width;
-        f32 *to = state.rows + r * width;
-        i32 i = 0;
-        for (; i + 4 <= width; i += 4) store(to + i, load_halves((const u8 *)(from + i)));
-        for (; i < width; i++) to[i] = half_to_float(from[i]);
-    }
-    return (const u8 *)state.rows;
-}
-
-/* y (T, y_pitch) = rows first .. first + n of W times x, plus their biases. */
-static void linear(f32 *y, i32 y_pitch, Input *in, const Affine *a, i32 first, i32 n) {
-    u32 row_bytes = bytes_of_row(in->width, a->type);
-    const u8 *w = a->weight + first * row_bytes;
-    const f32 *bias = a->bias ? a->bias + first : 0;
-    i32 fours = n & ~3;
-    const u8 *rest = w + fours * row_bytes;
-    const f32 *rest_bias = bias ? bias + fours : 0;
-    switch (a->type) {
-    case F32:
-        multiply(y, y_pitch, in, w, bias, n, F32, 4);
-        multiply(y + fours, y_pitch, in, rest, rest_bias, n - fours, F32, 1);
-        break;
-    case F16:
-        if (in->n_tokens == 1)
-            multiply(y, y_pitch, in, w, bias, n, F16, 4);
-        else
-            for (i32 r = 0; r < fours; r += 4)
-                multiply(y + r, y_pitch, in, expand(w + r * row_bytes, in->width),
-                         bias ? bias + r : 0, 4, F32, 4);
-        multiply(y + fours, y_pitch, in, rest, rest_bias, n - fours, F16, 1);
-        break;
-    case Q8_0:
-        if (!in->is_quantised) quantise(in);
-        multiply(y, y_pitch, in, w, bias, n, Q8_0, 4);
-        multiply(y + fours, y_pitch, in, rest, rest_bias, n - fours, Q8_0, 1);
-        break;
-    }
-}
-
 /* ---- The decoder's other parts ---- */
 
 /* y = RMSNorm or LayerNorm of each row of x (T, D); y may be x. */
@@ -487,18 +209,9 @@ static void activate(f32 *up, const f32 *gate, i32 n) {
 
 /* One token's row of the embedding, scaled. */
 static void embed(f32 *x, i32 token) {
-    const Affine *a = &config.weights->embed;
-    i32 n = config.d_model;
-    const u8 *row = a->weight + token * bytes_of_row(n, a->type);
-    for (i32 i = 0; i < n; i++) {
-        const u8 *group = row + i / Q8_GROUP * Q8_BYTES;
-        switch (a->type) {
-        case F32: x[i] = ((const f32 *)row)[i]; break;
-        case F16: x[i] = half_to_float(((const u16 *)row)[i]); break;
-        case Q8_0: x[i] = half_to_float(*(u16 *)group) * (int8_t)group[2 + i % Q8_GROUP]; break;
-        }
-        x[i] *= config.embed_scale;
-    }
+    read_row(x, &config.weights->embed, token, config.d_model);
+    if (config.embed_scale != 1)
+        for (i32 i = 0; i < config.d_model; i++) x[i] *= config.embed_scale;
 }
 
 static void add_position(f32 *x, i32 position) {
@@ -531,13 +244,6 @@ static void prepare_rotations(i32 start, i32 n_tokens) {
         }
 }
 
-/* scores[j] = q . keys[j], n keys; up to three more are written, of rows that mean nothing. */
-static void score(f32 *scores, const f32 *q, const f32 *keys, i32 n) {
-    i32 E = config.head_dim;
-    for (i32 j = 0; j < n; j += 4, keys += 4 * E)
-        float_tile(scores + j, 0, q, 0, (const u8 *)keys, 4 * E, E, 0, F32, 4, 1);
-}
-
 INLINE void mix_columns(f32 *out, const f32 *p, const f32 *values, i32 n, i32 E, const i32 V) {
     f4 total[8];
     EACH(v, V) total[v] = load(out + 4 * v);
@@ -567,8 +273,8 @@ static void attend(f32 *out, const f32 *q, const f32 *keys, const f32 *values, i
     }
     i32 n_near = position - first + 1, n = n_sinks + n_near;
     f32 *scores = state.scores, *near = scores + n_sinks;
-    score(scores, q, keys, n_sinks);
-    score(near, q, keys + first * E, n_near);
+    dot_rows(scores, q, keys, n_sinks, E);
+    dot_rows(near, q, keys + first * E, n_near, E);
     for (i32 j = 0; j < n; j++) scores[j] *= config.score_scale;
     if (config.positional == ALIBI) {
         f32 slope = config.slopes[head];
@@ -838,9 +544,10 @@ i32 EXPORT(ember_allocate)(void) {
     state.scores = take((C + 8) * sizeof(f32));
     state.cosines = take(BLOCK * E * sizeof(f32));
     state.sines = take(BLOCK * E * sizeof(f32));
-    state.rows = take(4 * widest * sizeof(f32));
-    state.quantised = take(BLOCK * widest * sizeof(i16));
-    state.scales = take(BLOCK * (widest / Q8_GROUP + 1) * sizeof(f32));
+    scratch.rows = take(4 * widest * sizeof(f32));
+    scratch.quantised = take(BLOCK * widest * sizeof(i16));
+    scratch.scales = take(BLOCK * (widest / GROUP + 1) * sizeof(f32));
+    scratch.sums = take(BLOCK * (widest / GROUP + 1) * sizeof(f32));
     state.candidates = take((u64)c->n_choices * sizeof(Candidate));
     state.keys = take(cache);
     state.values = take(cache);
@@ -896,3 +603,6 @@ void EXPORT(ember_activate)(f32 *x, i32 kind) {
     config.activation = kind;
     activate(x, 0, 4);
 }
+
+/* Write a token's row of the embedding, (D,), for tests. */
+void EXPORT(ember_embed)(f32 *x, i32 token) { embed(x, token); }
