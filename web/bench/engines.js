@@ -42,7 +42,7 @@ class WllamaInPage {
   async open({ url, context }) {
     const path = { default: new URL("wllama/wasm/wllama.wasm", location).href };
     this.wllama = new Wllama(path, { suppressNativeLog: true, logger: LOGGER });
-    const model = await (await fetch(url)).blob();
+    const model = await (await fetch(url, { cache: "no-store" })).blob();
     await this.wllama.loadModel([model], {
       n_threads: 1,
       n_ctx: context,

@@ -135,20 +135,19 @@ def main() -> None:
     args = parser.parse_args()
     sizes = prepare(args.folder, args.models or list(models.MODELS))
     everything = {}
-    with served(args.folder) as address, chromium() as browser:
+    with served(args.folder) as address, chromium() as fresh:
         for file, size in sizes.items():
-            context = browser.new_context()  # a first visit
-            tab = context.new_page()
-            tab.on("console", lambda message: print(message.text))
-            tab.goto(f"{address}bench/index.html")
-            tab.wait_for_selector("html[data-ready]")
             plan = {
                 "model": {"name": file, "url": f"models/{file}", "size": size, "context": CONTEXT},
                 "rounds": args.rounds, "turn": 3, "n": 128, "long": 128,
                 "sampling": SAMPLING | ({"temperature": 0} if args.greedy else {}),
             }  # fmt: skip
-            everything[file] = tab.evaluate("plan => compare(plan)", plan) | {"size": size}
-            context.close()
+            with fresh() as profile:
+                tab = profile.new_page()
+                tab.on("console", lambda message: print(message.text))
+                tab.goto(f"{address}bench/index.html")
+                tab.wait_for_selector("html[data-ready]")
+                everything[file] = tab.evaluate("plan => compare(plan)", plan) | {"size": size}
             if not args.json:
                 report(file.removesuffix(".gguf"), everything[file])
     if args.json:

@@ -8,8 +8,9 @@ import http.server
 import importlib.util
 import shutil
 import sys
+import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -72,12 +73,17 @@ def served(folder: Path) -> Iterator[str]:
 
 
 @contextlib.contextmanager
-def chromium() -> Iterator[Any]:
-    """Debian's Chromium, or Playwright's own."""
+def chromium() -> Iterator[Callable[[], contextlib.AbstractContextManager[Any]]]:
+    """Debian's Chromium, or Playwright's own: what opens a profile that was never used."""
+    path = shutil.which("chromium") or shutil.which("google-chrome")
+    options = {"executable_path": path, "args": ["--no-sandbox", "--disable-gpu"]}
+
+    @contextlib.contextmanager
+    def fresh() -> Iterator[Any]:
+        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+            profile = driver.chromium.launch_persistent_context(folder, **options)
+            yield profile
+            profile.close()
+
     with sync_playwright() as driver:
-        path = shutil.which("chromium") or shutil.which("google-chrome")
-        browser = driver.chromium.launch(
-            executable_path=path, args=["--no-sandbox", "--disable-gpu"]
-        )
-        yield browser
-        browser.close()
+        yield fresh

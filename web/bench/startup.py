@@ -35,7 +35,8 @@ addEventListener("DOMContentLoaded", () => {
       }
     }
     if ("ready" in page.dataset) times.ready ??= performance.now();
-    if (inside(".turn.assistant .said")?.textContent) times.token ??= performance.now();
+    const said = inside(".turn.assistant:nth-child(%d) .said");
+    if (said?.textContent) times.token ??= performance.now();
     if (!times.ready || (page.localName === "paperkiln-chat" && !times.token)) {
       requestAnimationFrame(look);
     } else times.done = true;
@@ -45,28 +46,29 @@ addEventListener("DOMContentLoaded", () => {
 """
 
 
-def visit(context: Any, address: str, page: str) -> tuple[Any, dict[str, float]]:
-    """Open a page; return it, and when it was usable, ready and, for the chat, said something."""
-    tab = context.new_page()
-    tab.add_init_script(WATCH % FIELDS[page])
+def visit(profile: Any, address: str, page: str, n: int) -> tuple[Any, dict[str, float]]:
+    """Open a page; return it, and when it was usable, ready and, for the chat, said something.
+
+    It is the n-th visit: the chat goes on with the conversation of the earlier ones.
+    """
+    tab = profile.new_page()
+    tab.add_init_script(WATCH % (FIELDS[page], 2 * n))
     tab.goto(f"{address}app/{page}.html")
     tab.wait_for_function("() => window.times?.done")
     return tab, tab.evaluate("window.times")
 
 
-def measure(browser: Any, address: str, page: str) -> dict[str, Any]:
+def measure(profile: Any, address: str, page: str) -> dict[str, Any]:
     """Return the figures of a first and of a second visit."""
-    context = browser.new_context()
     before = Handler.sent
-    tab, first = visit(context, address, page)
+    tab, first = visit(profile, address, page, 1)
     loaded = Handler.sent - before
     tab.wait_for_selector("html[data-snapshot=ready]", timeout=120_000)
     kept = Handler.sent - before
     tab.close()
     before = Handler.sent
-    _, second = visit(context, address, page)
+    _, second = visit(profile, address, page, 2)
     again = Handler.sent - before
-    context.close()
     return {"first": first, "second": second, "loaded": loaded, "kept": kept, "again": again}
 
 
@@ -96,9 +98,12 @@ def main() -> None:
     for name, files in groups.items():
         plain, packed = weight(files)
         print(f"{name:32}{plain / 1e6:>8.2f} MB{packed / 1e6:>8.2f} MB with gzip")
-    with served(args.folder) as address, chromium() as browser:
+    with served(args.folder) as address, chromium() as fresh:
         for page in PAGES:
-            runs = [measure(browser, address, page) for _ in range(args.rounds)]
+            runs = []
+            for _ in range(args.rounds):
+                with fresh() as profile:
+                    runs.append(measure(profile, address, page))
             print(f"{page}: {runs[0]['loaded'] / 1e6:.2f} MB until it is ready,",
                   f"{runs[0]['kept'] / 1e6:.2f} MB kept in the end,",
                   f"{runs[0]['again'] / 1e6:.2f} MB on a second visit")  # fmt: skip
