@@ -132,6 +132,16 @@ def test_answers_and_refusals_are_json() -> None:
     assert "No model" in json.loads(dispatch.chat_begin("{}"))["error"]["message"]
 
 
+def test_a_model_is_let_go(parrot: Parrot, monkeypatch: pytest.MonkeyPatch) -> None:
+    chat = Chat(parrot, parrot.generate)
+    monkeypatch.setattr(dispatch, "_chat", chat)
+    chat.begin([["user", "hello"]], {})
+    chat.step()
+    assert json.loads(dispatch.chat_close()) == json.loads(dispatch.chat_close()) == {"done": None}
+    assert parrot.closed == 1
+    assert "No model" in json.loads(dispatch.chat_begin("{}"))["error"]["message"]
+
+
 BARE = """
 import sys
 class Blocker:

@@ -63,16 +63,34 @@ function ask(running, kind, { data, ...body }) {
 // --- the chat ---------------------------------------------------------------------------------
 
 let stopAsked = false;
+/** The engine with the open model. @type {Ember | undefined} */
+let engine;
+let newest = 0; // which of the loads that were asked for counts
 
 /** Get the model into the engine while Python starts. @param {any} body @param {Emit} emit */
 async function loadModel(body, emit) {
-  const [running, ember] = await Promise.all([python(emit), fillEngine(body, progress(emit))]);
+  const mine = ++newest;
   const name = body.file?.name ?? body.name;
-  return opened(running.pyimport("paperkiln.web.dispatch").chat_load(ember, name));
+  const tell = (step, loaded, total) => {
+    if (mine !== newest) throw new PageError("stopped", "Another model was opened meanwhile.");
+    progress(emit)(step, loaded, total);
+  };
+  const earlier = engine;
+  engine = undefined;
+  if (earlier) opened((await python(emit)).pyimport("paperkiln.web.dispatch").chat_close());
+  const [running, ember] = await Promise.all([python(emit), fillEngine(body, tell, earlier)]);
+  tell("model", ember.size, ember.size);
+  const about = opened(running.pyimport("paperkiln.web.dispatch").chat_load(ember, name));
+  engine = ember;
+  return about;
 }
 
-/** @param {any} body @param {import("./boot.js").OnProgress} tell */
-async function fillEngine({ file, url, size, name }, tell) {
+/**
+ * @param {any} body
+ * @param {import("./boot.js").OnProgress} tell
+ * @param {Ember} [earlier] an engine whose model is no longer needed
+ */
+async function fillEngine({ file, url, size, name }, tell, earlier) {
   const build = chooseBuild();
   if (!build) {
     throw new PageError(
@@ -80,7 +98,6 @@ async function fillEngine({ file, url, size, name }, tell) {
       "This browser has no WebAssembly SIMD, which the engine needs. Update it or use another one.",
     );
   }
-  const engine = fetchFile(`engine/${build}`).then((response) => response.arrayBuffer());
   const total = file?.size ?? size;
   if (file) await refuseForeign(file);
   if (total > LARGEST_MODEL) {
@@ -90,8 +107,9 @@ async function fillEngine({ file, url, size, name }, tell) {
         "Take a smaller model, or one with 8-bit weights.",
     );
   }
+  const made = takesWell(earlier, total) ? earlier : makeEngine(build);
   const stream = file ? file.stream() : (await fetchFile(url)).body;
-  const ember = await Ember.fromBytes(await engine);
+  const ember = await made;
   try {
     await ember.receive(stream, total, (loaded) => tell("model", loaded, total));
   } catch (error) {
@@ -99,6 +117,21 @@ async function fillEngine({ file, url, size, name }, tell) {
     throw error;
   }
   return ember;
+}
+
+/** @param {string} build */
+async function makeEngine(build) {
+  return Ember.fromBytes(await (await fetchFile(`engine/${build}`)).arrayBuffer());
+}
+
+/**
+ * Whether a file is to take the memory of an earlier one: what is let go comes back only later, and
+ * two models would be there at once. A much smaller file gets a small memory of its own.
+ * @param {Ember | undefined} ember
+ * @param {number} size
+ */
+function takesWell(ember, size) {
+  return ember && ember.exports.memory.buffer.byteLength < 2 * size + 2 ** 28;
 }
 
 /** @param {string} text */

@@ -47,11 +47,22 @@ def chat_load(ember: Any, name: str) -> str:
         global _chat
         from paperkiln.web.chat import open_ember
 
-        _chat = None  # the earlier model may go before the next one comes
         _chat = open_ember(ember, name)
         return _chat.about()
 
     return _told(load)
+
+
+def chat_close() -> str:
+    """Let go of the model, so that the next one may take its memory."""
+
+    def close() -> None:
+        global _chat
+        if _chat is not None:
+            _chat.stop()
+        _chat = None
+
+    return _told(close)
 
 
 def chat_begin(request: str) -> str:

@@ -44,3 +44,59 @@ def test_a_file_like_tinyllama_chats(
     assert tab.locator(".turn.assistant .said").inner_text().strip()
     said = tab.get_by_text("does not know this model's chat template").count()
     assert said == (template == UNKNOWN)
+
+
+def test_a_file_is_kept_until_it_is_forgotten(
+    visit: Visitor, vocabulary: Any, tmp_path: Path
+) -> None:
+    tab = visit().open("chat.html")
+    keys = vocabulary_keys(vocabulary) | {"general.name": "Tiny Llama"}
+    path = write_llama(tmp_path / "tiny.gguf", keys, "Q8_0")
+    tab.get_by_label("Open a GGUF file").set_input_files(path)
+    tab.get_by_text("kept here").wait_for()
+    path.unlink()
+    tab.reload()
+    tab.get_by_text("kept here").wait_for()
+    assert tab.get_by_text("Tiny Llama").count()
+    ask(tab, "hello")
+    tab.locator(".turn.assistant .figures").first.wait_for()
+    tab.get_by_role("button", name="Card").click()
+    tab.get_by_role("button", name="Forget this file").click()
+    tab.get_by_text("stand-in").first.wait_for()
+    tab.reload()
+    tab.get_by_text("stand-in").first.wait_for()
+    assert tab.get_by_text("Tiny Llama").count() == 0
+
+
+def test_a_kept_file_that_cannot_be_opened_is_let_go(visit: Visitor) -> None:
+    tab = visit().open("chat.html")
+    tab.evaluate(
+        """async () => {
+          const { keepFile } = await import("./elements/kept-file.js");
+          if (!await keepFile(new File(["no model"], "broken.gguf"))) throw new Error("not kept");
+        }"""
+    )
+    tab.reload()
+    tab.get_by_role("alert").filter(has_text="broken.gguf is no GGUF file").wait_for()
+    tab.reload()
+    tab.get_by_text("stand-in").first.wait_for()
+
+
+def test_the_file_that_was_opened_last_counts(
+    visit: Visitor, vocabulary: Any, slow_model: Path, tmp_path: Path
+) -> None:
+    tab = visit().open("chat.html")
+    path = write_llama(tmp_path / "tiny.gguf", vocabulary_keys(vocabulary), "Q4_K")
+    choose = tab.get_by_label("Open a GGUF file")
+    for files in ([slow_model, path], [path, slow_model, path], [slow_model, path] * 3):
+        for file in files:
+            choose.set_input_files(file)
+        tab.get_by_text("600 tokens").wait_for()
+        tab.wait_for_timeout(500)
+        assert tab.get_by_text("600 tokens").count()
+        ask(tab, "hello")
+        tab.locator(".turn.assistant .figures").last.wait_for()
+        tab.get_by_role("button", name="Send").wait_for()
+        assert tab.locator(".turn.assistant .said").last.inner_text().strip()
+        tab.evaluate("document.querySelector('paperkiln-chat').clear()")
+    assert not tab.get_by_role("alert").count()

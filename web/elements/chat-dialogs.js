@@ -12,13 +12,18 @@ import { dialog, download, h } from "./element.js";
  * The card of a shipped model; of a dropped file only what it says of itself.
  * @param {string | undefined} path of the model's folder
  * @param {string} about
+ * @param {() => void} [forget] removes the copy of the file that this browser keeps
  */
-export function cardOf(path, about) {
+export function cardOf(path, about, forget) {
   const content = h("div", { class: "card" }, h("p", { class: "soft" }, "Loading…"));
   if (path) fillCard(content, path);
   else {
     const why = "A GGUF file of your own: it brings no card and no record.";
     content.replaceChildren(h("p", {}, about), h("p", { class: "soft" }, why));
+    if (!forget) return content;
+    const words = "A copy of it is kept in this browser, and opened when you come back.";
+    const button = h("button", { type: "button", onclick: forget }, "Forget this file");
+    content.append(h("p", { class: "soft" }, words), h("div", { class: "row" }, button));
   }
   return content;
 }

@@ -12,6 +12,7 @@ import {
 } from "./conversations.js";
 import { cardOf, conversationsDialog } from "./chat-dialogs.js";
 import { PaperkilnElement, Status, dialog, fault, h, show } from "./element.js";
+import { forgetFile, keepFile, keptFile } from "./kept-file.js";
 import { Settings } from "./settings.js";
 import { describe, drawTurn, figures, remark } from "./turns.js";
 
@@ -193,15 +194,16 @@ export class PaperkilnChat extends PaperkilnElement {
     try {
       const { models } = await appJson("manifest.json");
       this.shipped = models[0];
-      const { name, path, size } = this.shipped;
-      if (!this.source) await this.load({ name, url: `${path}model.gguf`, size, path });
+      const file = await keptFile();
+      if (this.source) return;
+      await this.load(file ? { file, kept: true } : this.shippedSource());
     } catch (error) {
       this.showFault(error, [["Try again", () => this.loadShipped()]]);
     }
   }
 
   /**
-   * @param {{file?: File, url?: string, name?: string, size?: number, path?: string}} source
+   * @param {{file?: File, kept?: boolean, url?: string, name?: string, size?: number, path?: string}} source
    * @param {boolean} [again] after a crash, of which the page still tells
    */
   async load(source, again = false) {
@@ -213,15 +215,16 @@ export class PaperkilnChat extends PaperkilnElement {
     this.name.textContent = source.file?.name ?? source.name;
     this.status.say("Loading…");
     try {
-      const { path, ...wanted } = source;
+      const { path, kept, ...wanted } = source;
       const about = await this.client.request("chat.load", wanted, (event) =>
         this.status.progress(event),
       );
       if (this.source !== source) return; // another one was opened meanwhile
       this.about = about;
       this.name.textContent = about.name;
-      this.status.say(describe(about));
+      this.sayModel();
       this.dataset.ready = "";
+      if (source.file && !kept) this.keepSource(source);
       if (this.waiting) this.answer();
       else if (this.conversation.turns.at(-1)?.role === "user") this.draw(); // to be answered now
     } catch (error) {
@@ -229,6 +232,8 @@ export class PaperkilnChat extends PaperkilnElement {
       this.waiting = false;
       this.drawButton();
       this.status.say("No model is loaded.");
+      // Or every visit would begin like this. (Offline, the file is not to blame.)
+      if (source.kept && ["input", "memory", "crashed"].includes(error.code)) forgetFile();
       const ways = source.file
         ? [
             [
@@ -240,6 +245,24 @@ export class PaperkilnChat extends PaperkilnElement {
       this.source = undefined;
       this.showFault(error, ways);
     }
+  }
+
+  /** Keep an opened file for the next visit, once nobody waits. */
+  async keepSource(source) {
+    await this.client.quiet();
+    if (this.source !== source) return;
+    source.kept = await keepFile(source.file);
+    if (this.source === source && this.about) this.sayModel();
+  }
+
+  sayModel() {
+    this.status.say(describe(this.about) + (this.source.kept ? " · kept here" : ""));
+  }
+
+  /** Remove the copy of the opened file, and go back to the shipped model. */
+  async forgetSource() {
+    await forgetFile();
+    this.load(this.shippedSource());
   }
 
   shippedSource() {
@@ -350,7 +373,13 @@ export class PaperkilnChat extends PaperkilnElement {
 
   showCard() {
     const about = this.about ? describe(this.about) : "Nothing is loaded.";
-    show(this.shadowRoot, dialog("Model card", cardOf(this.source?.path, about)));
+    const { path, kept } = this.source ?? {};
+    const forget = () => {
+      box.close();
+      this.forgetSource();
+    };
+    const box = dialog("Model card", cardOf(path, about, kept ? forget : undefined));
+    show(this.shadowRoot, box);
   }
 
   async showConversations() {
