@@ -57,6 +57,9 @@ def test_progress_shows_bytes(visit: Visitor) -> None:
 
 def test_regenerate_edit_and_clear(visit: Visitor) -> None:
     tab = visit().open("chat.html")
+    tab.get_by_role("button", name="Settings").click()
+    tab.get_by_label("Seed").fill("")
+    tab.get_by_role("button", name="Close").click()
     say(tab, "first")
     wait_for_replies(tab, 1)
     first = replies(tab)[0]

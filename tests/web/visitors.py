@@ -29,6 +29,11 @@ _KEPT = """
   const cache = await caches.open(`paperkiln ${base}`);
   const key = `${base}snapshot?${version}`;
 """
+# Replies are drawn at random; one that happens to be empty would fail a test now and then.
+SEEDED = """try {
+  if (!localStorage.getItem("paperkiln sampling"))
+    localStorage.setItem("paperkiln sampling", '{"seed": 7}');
+} catch { /* an empty page keeps nothing */ }"""
 TAKE_IMAGE = f"async (name) => {{ {_KEPT} await cache.put(key, await fetch(name)); }}"
 MAKE_IMAGE = f"""async (name) => {{
   const {{ Client, makeWorker }} = await import("./client.js");
@@ -85,6 +90,7 @@ class Visit:
         service_workers = "allow" if keeps else "block"
         self.context = browser.new_context(service_workers=service_workers, **options)
         self.context.set_default_timeout(READY)
+        self.context.add_init_script(SEEDED)
         self.requests: list[str] = []
         self.problems: list[str] = []
         # Parts of problems that the tests provoke.
