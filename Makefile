@@ -1,6 +1,6 @@
 # make demo   from a paper to a model that talks (install, then about three minutes of training)
-# make test   lint, then every test but those of the pages (installs what they need)
-# make test-web  the pages, driven in Chromium as a visitor does (some minutes)
+# make test   lint, then every test, the pages in Chromium among them (installs what they need)
+# make test-web  only the pages, driven in Chromium as a visitor does
 # make site   the documentation and the browser pages, into build/site, for any static host
 # make serve  the same, shown at http://127.0.0.1:8000
 # make bench  speed, side by side with torch and llama.cpp (needs a quiet machine)
@@ -22,6 +22,7 @@ demo: .venv/installed
 test: .venv/test-installed lint
 	$(PY) -m pytest -n 2 --ignore=tests/web
 	PAPERKILN_TEST_DEVICE=torch-cpu $(PY) -m pytest -n 2 -q $(TRAINING_TESTS)
+	$(MAKE) test-web
 
 test-web: .venv/browser
 	$(PY) -m pytest -n 2 tests/web
@@ -41,12 +42,10 @@ bench: .venv/test-installed
 	$(PY) -m paperkiln bench train
 	$(PY) -m paperkiln bench generate
 
-# Debian's Chromium, or Playwright's own where Debian's cannot be had.
+# Debian's Chromium, or Playwright's own; where neither can be had those tests say so and are skipped.
 .venv/browser: .venv/test-installed
-	@command -v chromium >/dev/null \
-	  || { apt-get update -q && apt-get install -y -q chromium; } >/dev/null 2>&1 \
-	  || $(PY) -m playwright install chromium
-	@touch $@
+	@{ command -v chromium || { apt-get update -q && apt-get install -y -q chromium; }; } \
+	  >/dev/null 2>&1 || $(PY) -m playwright install chromium && touch $@ || true
 
 clean:
 	rm -rf .venv build .pytest_cache .ruff_cache .hypothesis
