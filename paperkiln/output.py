@@ -26,3 +26,11 @@ def show(args: argparse.Namespace, values: Any, as_text: Callable[[Any], str]) -
 def show_json(values: Any) -> None:
     """Print JSON for a program; arrays become lists."""
     print(json.dumps(values, indent=2, ensure_ascii=False, default=lambda array: array.tolist()))
+
+
+def duration(seconds: float) -> str:
+    """Return a time for a person: 42 s, 7 min, 3.5 h, 12 days."""
+    for unit, size, most in (("s", 1, 90), ("min", 60, 5400), ("h", 3600, 172_800)):
+        if seconds < most:
+            return f"{seconds / size:.{1 if unit == 'h' else 0}f} {unit}"
+    return f"{seconds / 86_400:,.0f} days"

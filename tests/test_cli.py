@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import io
 import json
+import re
 import shlex
 import shutil
 import subprocess
@@ -173,6 +174,7 @@ def test_plan(cli: Cli, spec: Path, tiny_run: Path) -> None:
     assert code == 0
     assert "parameters   8,032" in out
     assert "run folder" in out
+    assert re.search(r"^time  +\d+ s at 100 GFLOP/s, measured on two cores$", out, re.MULTILINE)
     code, out, _ = cli("plan", tiny_run, "--json")
     assert json.loads(out)["spec"]["arch"]["vocab_size"] == 259
 

@@ -28,6 +28,7 @@ from paperkiln.atlas.register import amend
 from paperkiln.atlas.rows import rows_of, write_rows
 from paperkiln.atlas.sweep import SweepSpec, parse_sweep
 from paperkiln.errors import PaperkilnError
+from paperkiln.output import duration
 
 if TYPE_CHECKING:
     from paperkiln.atlas.estimate import Estimate
@@ -64,7 +65,7 @@ class Plan:
             f"  found: {f.outcome}, effect {f.effect:+.4g} ± {f.se:.2g} on {f.metric}",
             *warning,
             f"  runs: {self.runs} of {f.study}, {self.tests}",
-            f"  cost: {_duration(self.seconds)} with {self.jobs} jobs, by the original receipts",
+            f"  cost: {duration(self.seconds)} with {self.jobs} jobs, by the original receipts",
             f"  folder: {self.folder}",
         ]
 
@@ -267,8 +268,3 @@ def _keep(result: Reproduction, study: Path, atlas: Path, date: str | None) -> N
         "receipt": receipt,
     }
     amend(atlas, finding, event, date, replicated_by=by)
-
-
-def _duration(seconds: float) -> str:
-    minutes = seconds / 60
-    return f"{seconds:.0f} s" if minutes < 2 else f"{minutes:.0f} min"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from paperkiln.models.config import count_parameters
-from paperkiln.models.cost import train_flops_per_token, train_memory_bytes
+from paperkiln.output import duration
 from paperkiln.spec import RunSpec
+from paperkiln.train.estimate import estimate
 from paperkiln.train.run import Prepared, before_training
 
 
@@ -16,28 +16,17 @@ def make_plan(spec: RunSpec) -> dict[str, Any]:
 
     The vocabulary is the spec's, or the most that its tokenizer may learn: no data is read.
     """
-    arch = spec.arch
-    if arch.vocab_size is None:
-        at_most = 259 if spec.data.tokenizer == "byte" else spec.data.vocab_size
-        arch = arch.model_copy(update={"vocab_size": at_most})
-    train = spec.train
-    tokens_per_step = train.batch * train.accum * arch.context_length
-    parameters = count_parameters(arch)
     return {
         "spec": spec.model_dump(mode="json"),
         "folder": str(spec.folder),
-        "parameters": parameters,
-        "tokens_per_step": tokens_per_step,
-        "tokens": tokens_per_step * train.steps,
-        "flops_per_token": train_flops_per_token(arch),
-        "flops": train_flops_per_token(arch) * tokens_per_step * train.steps,
-        "memory_bytes": train_memory_bytes(arch, train.batch, parameters),
+        **estimate(spec),
         "notes": before_training(spec),
     }
 
 
 def plan_as_text(plan: dict[str, Any]) -> str:
     """Return the plan for a person."""
+    source = "measured on two cores" if plan["measured"] else "a guess for this device"
     lines = [
         json.dumps(plan["spec"], indent=2, ensure_ascii=False),
         f"run folder   {plan['folder']}",
@@ -45,6 +34,7 @@ def plan_as_text(plan: dict[str, Any]) -> str:
         f"tokens       {plan['tokens']:,} ({plan['tokens_per_step']:,} a step)",
         f"arithmetic   {plan['flops'] / 1e12:,.1f} TFLOP ({plan['flops_per_token']:,} a token)",
         f"memory       about {plan['memory_bytes'] / 1e6:,.0f} MB while training",
+        f"time         {duration(plan['seconds'])} at {plan['gflops']:,.0f} GFLOP/s, {source}",
     ]
     return "\n".join(lines + [f"note         {note}" for note in plan["notes"]])
 

@@ -18,7 +18,7 @@ import paperkiln
 from paperkiln.engine.device import pick_engine
 from paperkiln.errors import PaperkilnError
 from paperkiln.formats.atomic import new_file
-from paperkiln.formats.gguf_io import architecture_of, why_not_llama_cpp
+from paperkiln.formats.gguf_io import why_not_llama_cpp
 from paperkiln.formats.gguf_writer import write_gguf
 from paperkiln.formats.hf import model_tensors
 from paperkiln.formats.safetensors_io import save_tensors
@@ -29,6 +29,7 @@ from paperkiln.models.config import count_parameters
 from paperkiln.spec import RunSpec
 from paperkiln.train import data, events
 from paperkiln.train.card import model_card
+from paperkiln.train.estimate import remarks
 from paperkiln.train.events import Event, EventLog
 from paperkiln.train.loop import BEST, CHECKPOINT, Tokens, Trainer
 from paperkiln.train.tokenizers import Tokenizer
@@ -199,14 +200,7 @@ def before_training(spec: RunSpec) -> list[str]:
         for field, path in (("corpus", spec.data.corpus), ("validation", spec.data.validation))
         if path not in (None, "tinychat") and not Path(path).exists()
     ]
-    if spec.export.gguf:
-        reason = why_not_llama_cpp(spec.arch, spec.data.tokenizer)
-        if reason:
-            architecture = architecture_of(spec.arch, spec.data.tokenizer)
-            notes.append(
-                f"model.gguf will have architecture {architecture!r}, which llama.cpp, Ollama and "
-                f"LM Studio do not open: {reason}"
-            )
+    notes += remarks(spec)
     cores, shards = os.cpu_count() or 1, min(spec.train.shards, spec.train.batch)
     if spec.train.device.startswith("cpu") and shards < cores <= spec.train.batch:
         notes.append(

@@ -7,18 +7,10 @@ from typing import Any
 from pydantic import ValidationError
 
 from paperkiln.errors import PaperkilnError
-from paperkiln.formats.gguf_io import architecture_of, why_not_llama_cpp
-from paperkiln.models.config import PRESETS, ModelConfig, count_parameters
-from paperkiln.models.cost import train_flops_per_token, train_memory_bytes
+from paperkiln.models.config import PRESETS, ModelConfig
 from paperkiln.spec import RunSpec, json_schema
+from paperkiln.train.estimate import estimate, remarks, with_vocabulary
 from paperkiln.web.diagram import draw
-
-BYTE_VOCABULARY = 259  # the bytes and three special tokens
-
-# GFLOP/s that training sustains. The first three were measured on two cores (the site's page on
-# performance); the others are a guess at a common card, there to be changed.
-GFLOPS = {"cpu": 100.0, "cpu-fast": 125.0, "torch-cpu": 100.0, "cuda": 15_000.0, "mps": 2_500.0}
-MEASURED = frozenset({"cpu", "cpu-fast", "torch-cpu"})
 
 
 def schema() -> dict[str, Any]:
@@ -34,59 +26,14 @@ def check(values: Any, gflops: float | None = None) -> dict[str, Any]:
         spec = RunSpec.model_validate(values)
     except ValidationError as error:
         return {"errors": [_place(e, values) for e in error.errors()]}
-    arch = with_vocabulary(spec)
     return {
         "errors": [],
         "spec": spec.model_dump(mode="json"),
         "folder": str(spec.folder),
-        "estimate": estimate(spec, arch, gflops),
-        "notes": notes(spec),
-        **draw(arch),
+        "estimate": estimate(spec, gflops),
+        "notes": remarks(spec),
+        **draw(with_vocabulary(spec)),
     }
-
-
-def with_vocabulary(spec: RunSpec) -> ModelConfig:
-    """Return the model with the largest vocabulary that its tokenizer may learn, if none is set."""
-    if spec.arch.vocab_size is not None:
-        return spec.arch
-    byte = spec.data.tokenizer == "byte"
-    at_most = BYTE_VOCABULARY if byte else spec.data.vocab_size
-    return spec.arch.model_copy(update={"vocab_size": at_most})
-
-
-def estimate(spec: RunSpec, arch: ModelConfig, gflops: float | None = None) -> dict[str, Any]:
-    """Return what training costs: parameters, tokens, arithmetic, memory and time."""
-    train = spec.train
-    parameters = count_parameters(arch)
-    tokens = train.batch * train.accum * arch.context_length * train.steps
-    per_token = train_flops_per_token(arch)
-    rate = gflops or GFLOPS[train.device]
-    return {
-        "parameters": parameters,
-        "vocabulary": arch.vocab_size,
-        "tokens": tokens,
-        "flops_per_token": per_token,
-        "flops": per_token * tokens,
-        "memory_bytes": train_memory_bytes(arch, train.batch, parameters),
-        "weights_bytes": 4 * parameters,
-        "gflops": rate,
-        "measured": gflops is None and train.device in MEASURED,
-        "seconds": per_token * tokens / (rate * 1e9),
-    }
-
-
-def notes(spec: RunSpec) -> list[str]:
-    """Return what a user should know before the compute is spent."""
-    said = []
-    if spec.export.gguf and (reason := why_not_llama_cpp(spec.arch, spec.data.tokenizer)):
-        name = architecture_of(spec.arch, spec.data.tokenizer)
-        said.append(
-            f"model.gguf will have architecture {name!r}, which llama.cpp, Ollama and LM Studio "
-            f"do not open (ember does): {reason}"
-        )
-    if spec.train.warmup_steps >= spec.train.steps:
-        said.append("the warm-up is as long as the run: the peak learning rate is never held")
-    return said
 
 
 def _place(error: Any, values: dict[str, Any]) -> dict[str, Any]:
