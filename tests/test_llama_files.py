@@ -25,6 +25,7 @@ from paperkiln.infer.chat import ChatSession
 from paperkiln.infer.chat_template import PLAIN, encode_chat, reply_ends, template_of
 from paperkiln.infer.load import load_run
 from paperkiln.infer.sampling import GREEDY
+from paperkiln.lab.score import score_text
 from paperkiln.train.tinychat import corpus_text
 from paperkiln.web.chat import Chat
 
@@ -259,6 +260,23 @@ class TestChat:
         tokenizer = load_run(make(L=1)).tokenizer
         tokenizer.chat_template = "<|user|>\n" * 200_000
         assert template_of(tokenizer) is PLAIN
+
+
+def test_a_text_is_scored_whole_after_the_token_that_begins_it(make: Any, tmp_path: Path) -> None:
+    path, text = make(), tmp_path / "text.txt"
+    text.write_text(TEXT[:300], encoding="utf-8")
+    score = score_text(str(path), str(text))
+    model = load_run(path)
+    ids = model.tokenizer.begin(model.tokenizer.encode(TEXT[:300]))
+    assert ids[0] == 1
+    logits = model.decoder.prefill(ids[:-1], model.decoder.new_cache(), all_logits=True)
+    expected = (
+        np.logaddexp.reduce(logits.astype(float), axis=1) - logits[range(len(ids) - 1), ids[1:]]
+    )
+    assert (score["n_targets"], score["n_bytes"]) == (len(ids) - 1, len(TEXT[:300].encode()))
+    assert score["loss"] == pytest.approx(expected.mean(), rel=1e-5)
+    bits = expected.sum() / np.log(2) / score["n_bytes"]
+    assert score["bits_per_byte"] == pytest.approx(bits, rel=1e-5)
 
 
 def test_exported_again_it_is_the_same_model(

@@ -38,8 +38,7 @@ def score_text(model_path: str, text_path: str | None, device: str = "cpu") -> d
     model = load_run(model_path)
     if text_path is not None:
         text, source = read_text(Path(text_path)), text_path
-        tokens = np.array(model.tokenizer.encode(text, specials=True))
-        n_bytes = scored_bytes(text, tokens, model.tokenizer)
+        tokens, n_bytes = _encoded(text, model.tokenizer)
     else:
         tokens, n_bytes, source = _validation_split(model, model_path)
     if len(tokens) < 2:
@@ -50,6 +49,15 @@ def score_text(model_path: str, text_path: str | None, device: str = "cpu") -> d
     result = evaluate(decoder, engine, tokens, n_bytes)
     scores = asdict(result) | {"perplexity": result.perplexity}
     return {"text": source, **scores, "notes": model.notes}
+
+
+def _encoded(text: str, tokenizer: Tokenizer) -> tuple[np.ndarray, int]:
+    """Return a text's tokens, and the bytes of those that are scored: all but the first."""
+    ids = tokenizer.encode(text, specials=True)
+    if tokenizer.begin_ids:  # of another's model: they are no text, so all of the text is scored
+        return np.array([*tokenizer.begin_ids, *ids]), max(1, len(text.encode()))
+    tokens = np.array(ids)
+    return tokens, scored_bytes(text, tokens, tokenizer)
 
 
 def _validation_split(model: LoadedModel, path: str) -> tuple[np.ndarray, int, str]:
