@@ -18,7 +18,7 @@ from typing import Any
 
 from paperkiln.arguments import build_parser
 from paperkiln.errors import PaperkilnError
-from paperkiln.output import show, show_json, tell
+from paperkiln.output import one_line, show, show_json, tell
 
 # Modules with numpy or torch below them are imported by the verb that needs them: `--help` and
 # a spelling mistake answer at once.
@@ -35,7 +35,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return code
     except PaperkilnError as error:
-        print(f"paperkiln: {error}", file=sys.stderr)
+        _complain(error)
         return 2
     except ModuleNotFoundError as error:
         if error.name and error.name.startswith("paperkiln"):
@@ -53,11 +53,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is left
         return 0
     except OSError as error:
-        print(f"paperkiln: {error}", file=sys.stderr)
+        _complain(error)
         return 2
     except MemoryError:
         print("paperkiln: not enough memory; choose a smaller model or batch", file=sys.stderr)
         return 2
+
+
+def _complain(error: Exception) -> None:
+    """Say what is wrong in one line, whatever characters a stranger's file put into it."""
+    print(f"paperkiln: {one_line(str(error))}", file=sys.stderr)
 
 
 def paperfetch() -> int:

@@ -8,6 +8,20 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
+# Control characters, which a small model may well produce, as pictures a terminal does not obey.
+_PICTURES = {i: 0x2400 + i for i in range(32) if chr(i) not in "\n\t"} | {0x7F: 0x2421}
+_PICTURES |= dict.fromkeys(range(0x80, 0xA0), 0xFFFD)
+
+
+def printable(text: str) -> str:
+    """Return text with control characters, but newline and tab, as visible pictures."""
+    return text.translate(_PICTURES)
+
+
+def one_line(text: str) -> str:
+    """Return what a stranger's file calls something, as it may stand in a line."""
+    return printable(" ".join(text.splitlines()))
+
 
 def tell(notes: Sequence[str]) -> None:
     """Show what a user should know beside the result."""

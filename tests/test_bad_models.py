@@ -6,6 +6,7 @@ import io
 import json
 import os
 import shutil
+import struct
 import subprocess
 import sys
 from collections.abc import Callable
@@ -80,6 +81,30 @@ def test_files_of_another_kind(refused: Refused, tmp_path: Path, tiny_run: Path)
         (tmp_path / "d" / name).parent.mkdir(exist_ok=True)
         (tmp_path / "d" / name).write_bytes(data)
         refuse_everywhere(refused, tmp_path / "d" / name)
+
+
+def test_names_that_would_command_a_terminal(
+    cli: Cli, refused: Refused, tiny_run: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "evil.gguf"
+    name = b"output_norm.weight"
+    hostile = b"\x1b]0;x\x07\n\x1b[31mevil"
+    data = (tiny_run / "model.gguf").read_bytes()
+    path.write_bytes(data.replace(name, hostile.ljust(len(name), b"x")))
+    code, out, _ = cli("info", path)
+    assert code == 0
+    assert "evil" in out
+    for said in (out, refused("sample", path), refused("chat", path)):
+        assert not set(said) & set("\x1b\x07")
+    assert len(out.splitlines()) == len(cli("info", tiny_run / "model.gguf")[1].splitlines())
+
+
+def test_an_architecture_of_many_letters(refused: Refused, tiny_run: Path, tmp_path: Path) -> None:
+    path = tmp_path / "long.gguf"
+    data = (tiny_run / "model.gguf").read_bytes()
+    long = struct.pack("<Q", 9000) + b"z" * 9000
+    path.write_bytes(data.replace(struct.pack("<Q", 5) + b"llama", long, 1))
+    assert len(refused("sample", path)) < 400
 
 
 def test_weights_that_are_not_the_model_s(refused: Refused, copy: Path) -> None:

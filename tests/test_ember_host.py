@@ -34,6 +34,7 @@ from hypothesis import strategies as st
 
 from paperkiln.errors import PaperkilnError
 from paperkiln.formats.gguf_reader import read_header
+from paperkiln.formats.gguf_tokenizer import read_tokenizer
 from paperkiln.infer import ember as host
 from paperkiln.infer import generate as numpy_host
 from paperkiln.infer.chat_template import encode_chat
@@ -383,6 +384,23 @@ class TestHostileFiles:
     )
     def test_what_is_said(self, modules: list[Path], changes: dict[str, Any], said: str) -> None:
         assert said in run_or_refuse(modules, rewritten(changes))
+
+    def test_an_architecture_that_is_no_name(self) -> None:
+        header = read_header(GOLDEN_GGUF)
+        metadata = header.metadata | {"general.architecture": ["llama"]}
+        with pytest.raises(PaperkilnError, match="is not one of llama, gpt2, paperkiln"):
+            make_plan(header._replace(metadata=metadata), "x")
+
+    def test_a_tokenizer_of_many_control_tokens(self, modules: list[Path]) -> None:
+        """A million took a minute: they are one pattern that every text is searched for."""
+        header = read_header(GOLDEN_GGUF)
+        many = [f"<{i}>" for i in range(20_000)]
+        tokens = header.metadata["tokenizer.ggml.tokens"] + many
+        types = header.metadata["tokenizer.ggml.token_type"] + [3] * len(many)
+        changes = {"tokenizer.ggml.tokens": tokens, "tokenizer.ggml.token_type": types}
+        assert "has 20512 tokens" in run_or_refuse(modules, rewritten(dict(changes)))
+        assert read_tokenizer(header.metadata) is not None
+        assert read_tokenizer(header.metadata | changes) is None
 
     def test_a_choice_from_the_future(self, modules: list[Path], tmp_path: Path) -> None:
         data = write_model(tmp_path, **TINY, attention="swa").read_bytes()

@@ -16,7 +16,7 @@ from paperkiln.formats.gguf_writer import write_gguf
 from paperkiln.formats.hf import export_hf, model_tensors
 from paperkiln.formats.safetensors_io import save_tensors
 from paperkiln.infer.cache import KVCache, window
-from paperkiln.infer.decode import PREFILL_CHUNK, NumpyDecoder
+from paperkiln.infer.decode import LONGEST_CONTEXT, PREFILL_CHUNK, NumpyDecoder
 from paperkiln.infer.generate import Context, TextStream, complete, generate
 from paperkiln.infer.load import load_run
 from paperkiln.infer.sampling import GREEDY, Sampling
@@ -44,6 +44,14 @@ def make(vocab_size=259, seed=0, **fields):
     config = ModelConfig(**(BASE | {"vocab_size": vocab_size} | fields))
     params = random_parameters(config, seed)
     return config, params, NumpyDecoder(config, params)
+
+
+def test_a_context_that_no_memory_holds():
+    """A file may claim 2^24 positions; tables for all of them took 5 GB."""
+    _, _, decoder = make(context_length=1 << 24)
+    assert decoder.config.context_length == LONGEST_CONTEXT
+    assert len(decoder.weights.rotations) == LONGEST_CONTEXT
+    assert decoder.prefill([1, 2], decoder.new_cache()).shape == (259,)
 
 
 def reference_logits(config, params, ids):

@@ -16,8 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paperkiln.errors import PaperkilnError
+from paperkiln.formats import gguf_reader
 from paperkiln.formats.gguf_io import dequantize
-from paperkiln.formats.gguf_reader import TensorInfo, read_beginning, read_header
+from paperkiln.formats.gguf_reader import MAX_ENTRIES, TensorInfo, read_beginning, read_header
 from paperkiln.formats.gguf_writer import write_gguf
 from paperkiln.models.config import ModelConfig, parameter_shapes
 from paperkiln.train.tokenizers import byte_tokenizer
@@ -185,6 +186,8 @@ def test_the_files_made_by_hand_are_right_but_for_one_place() -> None:
         (file(pair("general.alignment", 4, struct.pack("<I", 0)), pairs=1), "power of two"),
         (file(pair("general.alignment", 4, struct.pack("<I", 24)), pairs=1), "power of two"),
         (file(pair("general.alignment", 8, text("32")), pairs=1), "power of two"),
+        (file(bytes(40 << 16), tensors=MAX_ENTRIES + 1), "at most 65,536 are read"),
+        (file(bytes(40 << 16), pairs=MAX_ENTRIES + 1), "at most 65,536 are read"),
         (file(tensor(), tensor(), tensors=2), "tensor 'x' appears twice"),
         (file(tensor(), tensor("y"), tensors=2), "'x' and 'y' overlap"),
         (file(tensor(ne=()), tensors=1), "0 dimensions"),
@@ -207,6 +210,14 @@ def test_damaged_files_are_refused(content: bytes, said: str, tmp_path: Path) ->
     assert "; " in str(caught.value)  # and the mend
     with pytest.raises(PaperkilnError, match=said):
         read_header(content)
+
+
+def test_a_header_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its lists take many times their bytes: 168 MB of them took 1.5 GB."""
+    assert read_header(GOOD)
+    monkeypatch.setattr(gguf_reader, "MAX_HEADER", 60)
+    with pytest.raises(PaperkilnError, match="header is longer than 60 bytes"):
+        read_header(GOOD)
 
 
 def test_the_beginning_of_a_file_is_enough() -> None:

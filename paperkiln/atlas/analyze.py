@@ -15,7 +15,7 @@ from paperkiln.atlas.estimate import Estimate, Outcome, decide, equivalence, hol
 from paperkiln.atlas.halfnormal import HalfNormal, half_normal, half_normal_svg
 from paperkiln.atlas.residuals import ResidualChecks, check_residuals, residuals_as_text
 from paperkiln.atlas.text_table import probability, text_table
-from paperkiln.infer.chat import printable
+from paperkiln.output import printable
 
 __all__ = [
     "Estimate",

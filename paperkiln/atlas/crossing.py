@@ -22,7 +22,7 @@ from paperkiln.atlas.lottery import Deltas, deltas
 from paperkiln.atlas.monotone import not_rising, rising_fit, smallest_p
 from paperkiln.atlas.text_table import probability, text_table
 from paperkiln.errors import PaperkilnError
-from paperkiln.infer.chat import printable
+from paperkiln.output import printable
 
 Array = NDArray[np.float64]
 Direction = Literal["rising", "falling"]

@@ -15,7 +15,7 @@ from paperkiln.atlas.blocks import Row, blocks
 from paperkiln.atlas.contrasts import model
 from paperkiln.atlas.effects import Levels
 from paperkiln.errors import PaperkilnError
-from paperkiln.infer.chat import printable
+from paperkiln.output import printable
 
 _INK = {"light": "#1a1a1a", "dark": "#e8e8e8"}
 _STANDS_OUT = {"light": "#B34700", "dark": "#FFA05C"}  # vermilion, at 4.5:1 on either page

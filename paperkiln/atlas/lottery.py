@@ -13,7 +13,7 @@ from paperkiln.atlas.effects import effects
 from paperkiln.atlas.estimate import Estimate, Outcome, decide, holm
 from paperkiln.atlas.text_table import probability, text_table
 from paperkiln.errors import PaperkilnError
-from paperkiln.infer.chat import printable
+from paperkiln.output import printable
 
 _MOST_BUDGETS = 200
 

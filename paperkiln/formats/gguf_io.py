@@ -107,7 +107,7 @@ def from_metadata(header: GgufFile, where: str) -> ModelConfig:
             return ModelConfig(**fields)
         if architecture not in LAYOUTS:
             raise PaperkilnError(
-                f"{where}: architecture {architecture!r} is not one of llama, gpt2, paperkiln; "
+                f"{where}: architecture {architecture!r:.60} is not one of llama, gpt2, paperkiln; "
                 "open it with llama.cpp"
             )
         return ModelConfig(**_foreign_fields(header, architecture, where))
@@ -152,7 +152,7 @@ def _foreign_fields(header: GgufFile, a: str, where: str) -> dict[str, Any]:
     scaling = get("llama.rope.scaling.type", "none")
     if scaling != "none" or get("llama.rope.dimension_count", head_dim) != head_dim:
         raise PaperkilnError(
-            f"{where}: scaled or partial rotary positions (rope scaling {scaling!r}) are not "
+            f"{where}: scaled or partial rotary positions (rope scaling {scaling!r:.40}) are not "
             "supported; open it with llama.cpp"
         )
     return fields | _LLAMA | {

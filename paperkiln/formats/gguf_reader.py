@@ -41,6 +41,8 @@ _SCALARS = {
 _STRING, _ARRAY = 8, 9
 
 MAX_DIMENSIONS = 4  # ggml's own limit
+MAX_ENTRIES = 1 << 16  # keys, and tensors; the largest known models have some thousands
+MAX_HEADER = 1 << 26  # bytes; the largest known vocabularies take 2^24
 MAX_ARRAY = 1 << 22  # elements of one metadata array; the largest known vocabularies have 2^18
 _LONGEST_LABEL = 160  # characters of the file's name in an error; of names inside it, 60
 _MEND = "download or export it again"
@@ -129,6 +131,8 @@ class _Cursor:
                 f"{what} needs {n:,} bytes at {self.at:,}, but the file ends at {self.size:,}"
             )
         start, self.at = self.at, self.at + n
+        if self.at > MAX_HEADER:  # lists take many times the bytes they are read from
+            raise self.fail(f"its header is longer than {MAX_HEADER:,} bytes", "open it elsewhere")
         if self.at > len(self.buffer):
             raise _MoreNeeded
         return start
@@ -142,8 +146,10 @@ class _Cursor:
     def count(self, least: int, what: str, limit: int = 1 << 64) -> int:
         """Read a uint64 that counts things of at least `least` bytes each."""
         n = self.scalar("Q", what)
-        if n > limit or n * least > self.size - self.at:
+        if n * least > self.size - self.at:
             raise self.fail(f"{what} is {n:,}, more than the file can hold")
+        if n > limit:
+            raise self.fail(f"{what} is {n:,}, and at most {limit:,} are read", "open it elsewhere")
         return n
 
     def string(self, what: str) -> str:
@@ -171,8 +177,9 @@ class _Cursor:
 
 def _parse(cursor: _Cursor) -> GgufFile:
     version = _check_magic(cursor)
-    n_tensors = cursor.count(32, "the tensor count")  # name length, n_dims, one ne, type, offset
-    n_pairs = cursor.count(13, "the metadata count")  # key length, type, one byte of value
+    # A tensor: name length, n_dims, one ne, type, offset. A pair: key length, type, one byte.
+    n_tensors = cursor.count(32, "the tensor count", MAX_ENTRIES)
+    n_pairs = cursor.count(13, "the metadata count", MAX_ENTRIES)
     metadata: dict[str, Any] = {}
     for i in range(n_pairs):
         key = cursor.string(f"metadata key {i}")

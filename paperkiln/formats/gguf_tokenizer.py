@@ -16,6 +16,9 @@ from paperkiln.train.sentencepiece import SentencePiece, TokenType
 from paperkiln.train.tokenizers import ASSISTANT, END_OF_TEXT, UNKNOWN, USER, Tokenizer
 
 PADDING = "<|pad_{}|>"  # names the embedding rows beyond the token list, by row
+# Every text is searched for these; making the search ready for a million takes a minute.
+_FOUND_IN_TEXT = frozenset({TokenType.CONTROL, TokenType.UNKNOWN, TokenType.USER_DEFINED})
+_MOST_FOUND = 1 << 14
 # llama.cpp refuses a BPE without merges, which is what bytes are; this one can never apply, since
 # merging starts from single characters.
 _NO_MERGES = [f"{END_OF_TEXT} {END_OF_TEXT}"]
@@ -91,6 +94,8 @@ def read_tokenizer(metadata: Mapping[str, Any]) -> Tokenizer | None:
         n_tokens = len(tokens)
         while n_tokens and tokens[n_tokens - 1] == PADDING.format(n_tokens - 1):
             n_tokens -= 1
+        if sum(t in _FOUND_IN_TEXT for t in metadata["tokenizer.ggml.token_type"]) > _MOST_FOUND:
+            return None
         read = _read_sentencepiece if model == "llama" else _read_bpe_or_word
         tokenizer = read(metadata, tokens[:n_tokens], metadata["tokenizer.ggml.token_type"])
     except (PaperkilnError, LookupError, TypeError, ValueError, AttributeError):

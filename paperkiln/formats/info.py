@@ -14,6 +14,7 @@ from paperkiln.formats.gguf_reader import read_header
 from paperkiln.formats.hf import INDEX, WEIGHTS, read_json, weight_map
 from paperkiln.formats.safetensors_io import read_table
 from paperkiln.lab.records import read_record
+from paperkiln.output import one_line
 
 
 def describe(path: Path) -> dict[str, Any]:
@@ -106,9 +107,10 @@ def as_text(described: dict[str, Any]) -> str:
     if metrics := described.get("record", {}).get("metrics"):
         lines.append("metrics: " + ", ".join(f"{k} {v}" for k, v in metrics.items()))
     for key, value in described["metadata"].items():
-        lines.append(f"  {key} = {_short(value)}")
+        lines.append(f"  {one_line(key)} = {_short(value)}")
     for t in described["tensors"]:
-        lines.append(f"  {t['name']:<44} {t['dtype']:<5} {' × '.join(map(str, t['shape']))}")
+        name, sizes = one_line(t["name"]), " × ".join(map(str, t["shape"]))
+        lines.append(f"  {name:<44} {t['dtype']:<5} {sizes}")
     return "\n".join(lines)
 
 

@@ -11,6 +11,7 @@ from paperkiln.infer.decode import NumpyDecoder
 from paperkiln.infer.generate import Result, few_blas_threads, generate
 from paperkiln.infer.sampling import Sampling
 from paperkiln.infer.turns import describe, fit_history, trimmed
+from paperkiln.output import printable
 from paperkiln.train.tokenizers import Tokenizer
 
 HELP = """\
@@ -19,9 +20,6 @@ HELP = """\
 /help   this list
 /quit   leave (so does Ctrl-D); Ctrl-C stops a reply
 """
-# Control characters, which a small model may well produce, as pictures a terminal does not obey.
-_PICTURES = {i: 0x2400 + i for i in range(32) if chr(i) not in "\n\t"} | {0x7F: 0x2421}
-_PICTURES |= dict.fromkeys(range(0x80, 0xA0), 0xFFFD)
 
 
 class ChatSession:
@@ -80,11 +78,6 @@ class ChatSession:
                     yield piece.text
         finally:
             self.history = [*messages, ("assistant", "".join(said))]
-
-
-def printable(text: str) -> str:
-    """Return text with control characters, but newline and tab, as visible pictures."""
-    return text.translate(_PICTURES)
 
 
 def write_to_terminal(text: str) -> None:

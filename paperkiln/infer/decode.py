@@ -23,6 +23,7 @@ from paperkiln.models.config import ModelConfig, count_parameters
 
 Activate = Callable[[np.ndarray], np.ndarray]
 
+LONGEST_CONTEXT = 1 << 18  # tokens: a file may claim any, and tables are made for all of them
 PREFILL_CHUNK = 256  # Tokens per pass: bounds the (H, T, S) scores of a long prompt.
 
 
@@ -30,7 +31,8 @@ class NumpyDecoder:
     """A decoder with weights, ready to generate; the caches belong to the callers."""
 
     def __init__(self, config: ModelConfig, params: dict[str, np.ndarray]) -> None:
-        self.config = config
+        longest = min(config.context_length, LONGEST_CONTEXT)
+        self.config = config = config.model_copy(update={"context_length": longest})
         self.weights = fold(config, params)
         self.n_weights = count_parameters(config)
         self._activate = ACTIVATIONS[config.activation]

@@ -107,14 +107,15 @@ class Ember:
         header = read_header(machine, file, size, where)
         plan = make_plan(header, where)
         self.metadata = header.metadata
-        self.tokenizer: Tokenizer | None = read_tokenizer(header.metadata)
         n_choices = plan.shape.vocab_size
+        tokens = header.metadata.get("tokenizer.ggml.tokens")
+        if isinstance(tokens, list) and len(tokens) > n_choices:
+            raise PaperkilnError(
+                f"{where}: its tokenizer has {len(tokens)} tokens, its model only {n_choices}; "
+                "export it again"
+            )
+        self.tokenizer: Tokenizer | None = read_tokenizer(header.metadata)
         if self.tokenizer:
-            if self.tokenizer.vocab_size > n_choices:
-                raise PaperkilnError(
-                    f"{where}: its tokenizer has {self.tokenizer.vocab_size} tokens, its model "
-                    f"only {n_choices}; export it again"
-                )
             n_choices = self.tokenizer.vocab_size  # further rows are padding
         self.n_choices = n_choices
         wanted = min(context_length or plan.shape.context_length, plan.shape.context_length)

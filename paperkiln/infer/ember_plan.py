@@ -81,7 +81,7 @@ class Plan(NamedTuple):
 def make_plan(header: GgufFile, where: str) -> Plan:
     """Return the plan of a model. Raises PaperkilnError for one that the engine cannot run."""
     architecture = header.metadata.get("general.architecture")
-    if architecture not in _LAYOUTS:
+    if not isinstance(architecture, str) or architecture not in _LAYOUTS:
         raise PaperkilnError(
             f"{where}: architecture {architecture!r:.60} is not one of llama, gpt2, paperkiln; "
             "open it with llama.cpp"

@@ -9,7 +9,6 @@ from rich.console import Console
 from rich.table import Table
 
 from paperkiln.errors import PaperkilnError
-from paperkiln.infer.chat import printable
 from paperkiln.infer.chat_template import encode_chat
 from paperkiln.infer.decode import NumpyDecoder
 from paperkiln.infer.generate import generate
@@ -17,6 +16,7 @@ from paperkiln.infer.load import load_run
 from paperkiln.infer.sampling import Sampling
 from paperkiln.lab.score import answer, probe
 from paperkiln.models.init import init_parameters
+from paperkiln.output import printable
 from paperkiln.papers.emit import to_spec
 from paperkiln.papers.extract import extract, read_document
 from paperkiln.papers.report import show
