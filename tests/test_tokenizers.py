@@ -20,7 +20,7 @@ import paperkiln.train.tokenizers as module
 from paperkiln.errors import PaperkilnError
 from paperkiln.formats.hf import hf_files
 from paperkiln.infer.chat_template import encode_chat, render_chat
-from paperkiln.train.pretokenize import blocks, byte_alphabet, gpt2_pieces, word_pieces
+from paperkiln.train.pretokenize import blocks, bpe_pieces, byte_alphabet, word_pieces
 from paperkiln.train.tokenizers import (
     ASSISTANT,
     END_OF_TEXT,
@@ -106,11 +106,11 @@ def test_every_assigned_character_is_cut_as_in_the_library() -> None:
     for start in range(0, len(characters), 4000):
         # Beside a letter, a digit and a symbol a character shows its class.
         text = "".join(f"a{c}1{c}! " for c in characters[start : start + 4000])
-        ours = ["".join(spell[b] for b in piece.encode()) for piece in gpt2_pieces(text)]
+        ours = ["".join(spell[b] for b in piece.encode()) for piece in bpe_pieces(text)]
         assert ours == [piece for piece, _ in library.pre_tokenize_str(text)]
 
 
-@pytest.mark.parametrize("pieces", [gpt2_pieces, word_pieces])
+@pytest.mark.parametrize("pieces", [bpe_pieces, word_pieces])
 @given(text=st.text(st.sampled_from("ab1 '\n\t\u3000é!🦙"), max_size=60), size=st.integers(1, 9))
 def test_blocks_are_cut_where_pieces_are(pieces, text: str, size: int) -> None:
     parts = list(blocks(text, size))
@@ -381,7 +381,7 @@ BROKEN = [
     ("model.type", "Unigram", "Unigram model is not supported"),
     ("model.type", 7, "'type' is not a string"),
     ("model.byte_fallback", True, "byte_fallback is not supported"),
-    ("model.ignore_merges", True, "ignore_merges is not supported"),
+    ("model.ignore_merges", True, "not supported together with ignore_merges"),
     ("model.end_of_word_suffix", "</w>", "end_of_word_suffix is not supported"),
     ("model.vocab", [], "'vocab' is not an object"),
     ("model.vocab", {"a": "b"}, "id in 'vocab' is not a number"),

@@ -1,8 +1,7 @@
 """The tokenizer inside a GGUF file: to metadata and back; no numpy.
 
-llama.cpp knows our byte-level BPE as model "gpt2" with pre-tokenizer "gpt-2" (GPT-2's regular
-expression), named outright so that nothing has to guess it from a hash; and the SentencePiece BPE
-of Llama 2 and its kin as model "llama".
+llama.cpp knows a byte-level BPE as model "gpt2" with a pre-tokenizer named outright, ours "gpt-2"
+(GPT-2's regular expression); and the SentencePiece BPE of Llama 2 and its kin as model "llama".
 """
 
 from __future__ import annotations
@@ -12,6 +11,7 @@ from typing import Any
 
 from paperkiln.errors import PaperkilnError
 from paperkiln.infer.chat_template import CHAT_TEMPLATE_JINJA
+from paperkiln.train.pretokenize import CUTS
 from paperkiln.train.sentencepiece import SentencePiece, TokenType
 from paperkiln.train.tokenizers import ASSISTANT, END_OF_TEXT, UNKNOWN, USER, Tokenizer
 
@@ -39,10 +39,13 @@ def tokenizer_metadata(tokenizer: Tokenizer, vocab_size: int) -> dict[str, Any]:
     if isinstance(tokenizer, SentencePiece):
         types, own = tokenizer.types, _sentencepiece_metadata(tokenizer, len(padding))
     else:
-        special = set(tokenizer.specials.values())
-        types = [
-            TokenType.CONTROL if i in special else TokenType.NORMAL for i in range(len(tokens))
-        ]
+        types = [TokenType.NORMAL] * len(tokens)
+        for kind, named in (
+            (TokenType.CONTROL, tokenizer.specials),
+            (TokenType.USER_DEFINED, tokenizer.user_defined),
+        ):
+            for i in named.values():
+                types[i] = kind
         own = _bpe_or_word_metadata(tokenizer)
     keys = own | {
         "tokenizer.ggml.tokens": tokens + [PADDING.format(i) for i in padding],
@@ -59,14 +62,14 @@ def tokenizer_metadata(tokenizer: Tokenizer, vocab_size: int) -> dict[str, Any]:
 def _bpe_or_word_metadata(tokenizer: Tokenizer) -> dict[str, Any]:
     keys: dict[str, Any] = {
         "tokenizer.ggml.model": "word" if tokenizer.kind == "word" else "gpt2",
-        "tokenizer.ggml.bos_token_id": tokenizer.eos_id,
+        "tokenizer.ggml.bos_token_id": (*tokenizer.begin_ids, tokenizer.eos_id)[0],
         "tokenizer.ggml.padding_token_id": tokenizer.eos_id,
-        "tokenizer.ggml.add_bos_token": False,
+        "tokenizer.ggml.add_bos_token": bool(tokenizer.begin_ids),
     }
     if tokenizer.kind == "word":
         return keys | {"tokenizer.ggml.unknown_token_id": tokenizer.tokens.index(UNKNOWN)}
     merges = [" ".join(pair) for pair in tokenizer.merges] or _NO_MERGES
-    return keys | {"tokenizer.ggml.pre": "gpt-2", "tokenizer.ggml.merges": merges}
+    return keys | {"tokenizer.ggml.pre": tokenizer.cut, "tokenizer.ggml.merges": merges}
 
 
 def _sentencepiece_metadata(tokenizer: SentencePiece, n_padding: int) -> dict[str, Any]:
@@ -85,9 +88,9 @@ def _sentencepiece_metadata(tokenizer: SentencePiece, n_padding: int) -> dict[st
 
 def read_tokenizer(metadata: Mapping[str, Any]) -> Tokenizer | None:
     """Return the tokenizer of a GGUF file, or None where it is not of a kind that we have."""
-    model, pre = metadata.get("tokenizer.ggml.model"), metadata.get("tokenizer.ggml.pre")
+    model = metadata.get("tokenizer.ggml.model")
     # Another pre-tokenizer cuts the text by another rule: its ids would be silently wrong.
-    if model not in ("word", "llama") and (model, pre) != ("gpt2", "gpt-2"):
+    if model not in ("word", "llama", "gpt2") or (model == "gpt2" and _cut(metadata) not in CUTS):
         return None
     try:
         tokens = metadata["tokenizer.ggml.tokens"]
@@ -105,15 +108,36 @@ def read_tokenizer(metadata: Mapping[str, Any]) -> Tokenizer | None:
     return tokenizer
 
 
+def why_none(metadata: Mapping[str, Any]) -> str:
+    """Return why `read_tokenizer` gives None for a file."""
+    if (model := metadata.get("tokenizer.ggml.model")) is None:
+        return "it holds no tokenizer"
+    cut = f", cut as {_cut(metadata)!r:.30}" if model == "gpt2" else ""
+    return (
+        f"its tokenizer ({model!r:.30}{cut}) is damaged or of a kind that paperkiln does not have; "
+        "it reads SentencePiece, byte-level BPE cut as gpt-2, smollm, llama-bpe, qwen2 or default, "
+        "whole words and bytes"
+    )
+
+
+def _cut(metadata: Mapping[str, Any]) -> str:
+    return str(metadata.get("tokenizer.ggml.pre") or "default")
+
+
 def _read_bpe_or_word(
     metadata: Mapping[str, Any], tokens: list[str], types: list[int]
 ) -> Tokenizer:
     merges = metadata.get("tokenizer.ggml.merges", [])
     pairs = [] if merges == _NO_MERGES else [tuple(merge.split(" ")) for merge in merges]
-    specials = {tokens[i]: i for i, kind in enumerate(types) if kind == TokenType.CONTROL}
-    kind = "word" if metadata["tokenizer.ggml.model"] == "word" else "bpe"
-    tokenizer = Tokenizer(kind, tokens, pairs, specials, _ends(metadata))
-    if metadata.get("tokenizer.ggml.add_bos_token", False):
+    is_word = metadata["tokenizer.ggml.model"] == "word"
+    cut = "gpt-2" if is_word else _cut(metadata)
+    of_type = lambda *kinds: {tokens[i]: i for i, kind in enumerate(types) if kind in kinds}  # noqa: E731
+    tokenizer = Tokenizer(
+        "word" if is_word else "bpe", tokens, pairs,
+        of_type(TokenType.CONTROL, TokenType.UNKNOWN), _ends(metadata), cut=cut,
+        user_defined=of_type(TokenType.USER_DEFINED),
+    )  # fmt: skip
+    if metadata.get("tokenizer.ggml.add_bos_token", CUTS[cut].begins):
         tokenizer.begin_ids = (range(len(tokens))[metadata["tokenizer.ggml.bos_token_id"]],)
     return tokenizer
 

@@ -55,8 +55,7 @@ def load_run(path: str | os.PathLike[str]) -> LoadedModel:
             f"{path}: no spec.json (a run folder) and no config.json (a Hugging Face folder)"
         )
     if model.tokenizer is None:
-        why = "; ".join(model.notes) or "damaged, or of a kind that paperkiln does not have"
-        raise PaperkilnError(f"{path}: no usable tokenizer ({why})")
+        raise PaperkilnError(f"{path}: no usable tokenizer ({'; '.join(model.notes)})")
     if model.tokenizer.vocab_size > model.config.vocab_size:
         raise PaperkilnError(
             f"{path}: the tokenizer has {model.tokenizer.vocab_size} tokens, the model only "
@@ -72,8 +71,11 @@ def _load_file(path: Path) -> LoadedModel:
         hint = "give its folder" if path.suffix in (".safetensors", ".json") else "not a model"
         raise PaperkilnError(f"{path}: not a GGUF file; {hint}")
     from paperkiln.formats.gguf_io import load_gguf
+    from paperkiln.formats.gguf_tokenizer import why_none
 
-    return LoadedModel(*load_gguf(path))
+    config, params, tokenizer, metadata = load_gguf(path)
+    notes = [] if tokenizer else [why_none(metadata)]
+    return LoadedModel(config, params, tokenizer, metadata, notes)
 
 
 def _load_run_folder(folder: Path) -> LoadedModel:

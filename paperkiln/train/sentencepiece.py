@@ -18,7 +18,7 @@ from heapq import heappop, heappush
 from typing import Any
 
 from paperkiln.errors import PaperkilnError
-from paperkiln.train.tokenizers import Tokenizer
+from paperkiln.train.tokenizers import Tokenizer, any_of
 
 SPACE = "▁"  # U+2581
 _UNKNOWN_SHOWN = " ⁇ "  # as SentencePiece shows it
@@ -68,9 +68,9 @@ class SentencePiece(Tokenizer):
         self.eos_id = self.end_ids[0]
         of_type = lambda *kinds: {t: i for i, t in enumerate(tokens) if types[i] in kinds and t}  # noqa: E731
         self.specials = of_type(TokenType.CONTROL, TokenType.UNKNOWN)
-        self._user_defined = of_type(TokenType.USER_DEFINED)
-        self._special_pattern = _any_of(self.specials)
-        self._user_pattern = _any_of(self._user_defined)
+        self.user_defined = of_type(TokenType.USER_DEFINED)
+        self._special_pattern = any_of(self.specials)
+        self._user_pattern = any_of(self.user_defined)
         # What merging finds: the negated score, smallest first, and the id.
         self._pieces = {t: (-scores[i], i) for t, i in of_type(TokenType.NORMAL).items()}
         self._byte_ids = _byte_ids(tokens, types)
@@ -98,14 +98,10 @@ class SentencePiece(Tokenizer):
     def _encode_ordinary(self, text: str) -> list[int]:
         ids: list[int] = []
         text = text.encode("utf-8", "replace").decode("utf-8")  # a lone surrogate is read as "?"
-        for i, part in enumerate(self._user_pattern.split(text)):
-            if i % 2:
-                ids.append(self._user_defined[part])
-                continue
-            if part and self.space_first:
-                part = " " + part
-            for word in self._words.findall(part.replace(" ", SPACE)):
-                ids += self._cache.get(word) or self._encode_word(word)
+        if text and self.space_first:
+            text = " " + text
+        for word in self._words.findall(text.replace(" ", SPACE)):
+            ids += self._cache.get(word) or self._encode_word(word)
         return ids
 
     def _encode_word(self, word: str) -> list[int]:
@@ -166,9 +162,3 @@ def _byte_ids(tokens: Sequence[str], types: Sequence[int]) -> list[int] | None:
     found = {token: i for i, token in enumerate(tokens) if types[i] == TokenType.BYTE}
     names = [f"<0x{byte:02X}>" for byte in range(256)]
     return [found[name] for name in names] if found.keys() >= set(names) else None
-
-
-def _any_of(names: Iterable[str]) -> re.Pattern[str]:
-    """A pattern that captures any of the names, the longest first; nothing where there is none."""
-    longest_first = sorted(names, key=len, reverse=True)
-    return re.compile(f"({'|'.join(map(re.escape, longest_first)) or '(?!)'})")

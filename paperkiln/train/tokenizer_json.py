@@ -5,11 +5,16 @@ Standard library only: the browser runs this file.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 from paperkiln.errors import PaperkilnError
-from paperkiln.train.pretokenize import GPT2_PATTERN, WORD_PATTERN
+from paperkiln.train.pretokenize import (
+    CUTS,
+    LLAMA3_PATTERN,
+    QWEN2_PATTERN,
+    WORD_PATTERN,
+)  # fmt: skip
 
 Kind = Literal["bpe", "word", "byte"]
 Merge = tuple[str, str]
@@ -33,49 +38,83 @@ _BYTE_LEVEL = {
     "trim_offsets": True,
     "use_regex": True,
 }
-_WORD_SPLIT = {
-    "type": "Split",
-    "pattern": {"Regex": WORD_PATTERN},
-    "behavior": "Isolated",
-    "invert": False,
+
+
+def _split(pattern: str) -> dict[str, Any]:
+    return {
+        "type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated", "invert": False,
+    }  # fmt: skip
+
+
+_WORD_SPLIT = [_split(WORD_PATTERN)]
+# The parts of each byte-level BPE's pre-tokenizer, as SmolLM's, Llama 3's and Qwen2's files have
+# them; the names are those of pretokenize.CUTS.
+_BYTES_ONLY = _BYTE_LEVEL | {"use_regex": False}
+_PRE_TOKENIZERS: dict[str, list[dict[str, Any]]] = {
+    "gpt-2": [_BYTE_LEVEL],
+    "smollm": [{"type": "Digits", "individual_digits": True}, _BYTE_LEVEL],
+    "llama-bpe": [_split(LLAMA3_PATTERN), _BYTES_ONLY],
+    "smaug-bpe": [_split(LLAMA3_PATTERN), _BYTES_ONLY],
+    "qwen2": [_split(QWEN2_PATTERN), _BYTES_ONLY],
 }
 _ADDED_FLAGS = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False}
 
 
 def write_layout(
-    kind: Kind, tokens: Sequence[str], merges: Iterable[Merge], specials: dict[str, int]
+    kind: Kind,
+    tokens: Sequence[str],
+    merges: Iterable[Merge],
+    specials: dict[str, int],
+    cut: str = "gpt-2",
+    user_defined: Mapping[str, int] | None = None,
 ) -> dict[str, Any]:
-    """The contents of tokenizer.json for a vocabulary in id order and merges by rank."""
+    """The contents of tokenizer.json for a vocabulary in id order and merges by rank.
+
+    Raises PaperkilnError for a way to cut text that such a file has no words for.
+    """
     vocab = {token: i for i, token in enumerate(tokens)}
     if kind == "word":
-        pre_tokenizer, decoder = _WORD_SPLIT, {"type": "Fuse"}
+        parts, decoder = _WORD_SPLIT, {"type": "Fuse"}
         model = {"type": "WordLevel", "vocab": vocab, "unk_token": UNKNOWN}
     else:
-        pre_tokenizer = decoder = _BYTE_LEVEL
+        parts, decoder = _parts_of(cut), _BYTE_LEVEL
         # "a b" and not ["a", "b"]: readers of any age take it, and byte-level tokens hold no space.
         model = _PLAIN_BPE | {"vocab": vocab, "merges": [" ".join(pair) for pair in merges]}
+        model["ignore_merges"] = CUTS[cut].ignores_merges
+    added = specials | dict(user_defined or {})
     return {
         "version": "1.0",
         "truncation": None,
         "padding": None,
         "added_tokens": [
-            {"id": i, "content": name, **_ADDED_FLAGS, "special": True}
-            for name, i in sorted(specials.items(), key=lambda special: special[1])
+            {"id": i, "content": name, **_ADDED_FLAGS, "special": name in specials}
+            for name, i in sorted(added.items(), key=lambda token: token[1])
         ],
         "normalizer": None,
-        "pre_tokenizer": dict(pre_tokenizer),
+        "pre_tokenizer": (
+            dict(parts[0]) if len(parts) == 1 else {"type": "Sequence", "pretokenizers": parts}
+        ),
         "post_processor": None,
         "decoder": dict(decoder),
         "model": model,
     }
 
 
-def read_layout(data: Any) -> tuple[Kind, list[str], list[Merge], dict[str, int]]:
-    """Kind, tokens in id order, merges by rank and specials of a tokenizer.json.
+def _parts_of(cut: str) -> list[dict[str, Any]]:
+    same = [name for name in _PRE_TOKENIZERS if CUTS[name] == CUTS[cut]]
+    if not same:
+        raise PaperkilnError(
+            f"a tokenizer that cuts text as {cut!r} has no tokenizer.json; export the model as gguf"
+        )
+    return _PRE_TOKENIZERS[same[0]]
 
-    Read are ours and GPT-2-style byte-level BPE; all added tokens count as specials, and a
-    post-processor is not applied, for encoding adds no id of its own. Raises PaperkilnError naming
-    what is missing or not supported.
+
+def read_layout(data: Any) -> tuple[Kind, list[str], list[Merge], dict[str, int], str]:
+    """Kind, tokens in id order, merges by rank, specials and the cut of a tokenizer.json.
+
+    Read are ours and byte-level BPE cut as one of `pretokenize.CUTS`; all added tokens count as
+    specials, and a post-processor is not applied, for encoding adds no id of its own. Raises
+    PaperkilnError naming what is missing or not supported.
     """
     model = _entry(data, "model", dict)
     # GPT-2's own file is older than the "type" of a model.
@@ -88,11 +127,11 @@ def read_layout(data: Any) -> tuple[Kind, list[str], list[Merge], dict[str, int]
         _refuse_other_bpe(model)
     if data.get("normalizer"):
         raise PaperkilnError("its normalizer changes the text before encoding: not supported")
-    _refuse_other_pieces(kind, data.get("pre_tokenizer"))
+    cut = _read_cut(kind, data.get("pre_tokenizer"), bool(model.get("ignore_merges")))
     tokens, specials = _read_vocabulary(model, _entry(data, "added_tokens", list))
     if kind == "WordLevel":
-        return "word", tokens, [], specials
-    return "bpe", tokens, _read_merges(_entry(model, "merges", list)), specials
+        return "word", tokens, [], specials, cut
+    return "bpe", tokens, _read_merges(_entry(model, "merges", list)), specials, cut
 
 
 def _entry(data: Any, key: str, kind: type) -> Any:
@@ -107,7 +146,6 @@ def _entry(data: Any, key: str, kind: type) -> Any:
 def _refuse_other_bpe(model: dict[str, Any]) -> None:
     for key in (
         "byte_fallback",
-        "ignore_merges",
         "dropout",
         "continuing_subword_prefix",
         "end_of_word_suffix",
@@ -116,16 +154,36 @@ def _refuse_other_bpe(model: dict[str, Any]) -> None:
             raise PaperkilnError(f"BPE with {key} is not supported, only GPT-2's byte-level BPE")
 
 
-def _refuse_other_pieces(kind: str, pre_tokenizer: Any) -> None:
-    ours = _WORD_SPLIT if kind == "WordLevel" else _BYTE_LEVEL
-    # `use_regex` is younger than GPT-2's own file; trim_offsets concerns no id.
-    found = {"use_regex": True} | pre_tokenizer if isinstance(pre_tokenizer, dict) else {}
-    if any(found.get(key) != ours[key] for key in ours.keys() - {"trim_offsets"}):
-        pattern = WORD_PATTERN if kind == "WordLevel" else GPT2_PATTERN
-        raise PaperkilnError(
-            f"its pre-tokenizer is not supported, only {ours['type']} without a prefix space, "
-            f"which cuts by {pattern}"
-        )
+def _read_cut(kind: str, pre_tokenizer: Any, ignores_merges: bool) -> str:
+    """Return the name of the cut that a pre-tokenizer makes, "gpt-2" for that of `word`."""
+    found = _essence(pre_tokenizer)
+    if kind == "WordLevel":
+        known = {"gpt-2": _WORD_SPLIT}
+    else:
+        known = {
+            n: p for n, p in _PRE_TOKENIZERS.items() if CUTS[n].ignores_merges == ignores_merges
+        }
+    for name, parts in known.items():
+        if found == [part for whole in parts for part in _essence(whole)]:
+            return name
+    wanted = (
+        f"Split by {WORD_PATTERN}"
+        if kind == "WordLevel"
+        else "those of GPT-2 (ByteLevel without a prefix space), SmolLM, Llama 3 and Qwen2"
+    )
+    which = " together with ignore_merges" if ignores_merges else ""
+    raise PaperkilnError(f"its pre-tokenizer is not supported{which}, only {wanted}")
+
+
+def _essence(pre_tokenizer: Any) -> list[Any]:
+    """Return a pre-tokenizer's parts without what is implied or concerns no id."""
+    if not isinstance(pre_tokenizer, dict):
+        return [pre_tokenizer]
+    if pre_tokenizer.get("type") == "Sequence":
+        parts = pre_tokenizer.get("pretokenizers")
+        return [p for part in parts for p in _essence(part)] if isinstance(parts, list) else []
+    implied = {"use_regex": True} if pre_tokenizer.get("type") == "ByteLevel" else {}
+    return [{k: v for k, v in (implied | pre_tokenizer).items() if k != "trim_offsets"}]
 
 
 def _read_vocabulary(model: dict[str, Any], added: list[Any]) -> tuple[list[str], dict[str, int]]:

@@ -23,7 +23,7 @@ from typing import Any
 
 from paperkiln.errors import PaperkilnError
 from paperkiln.formats.atomic import new_file
-from paperkiln.train.pretokenize import blocks, byte_alphabet, gpt2_pieces, word_pieces
+from paperkiln.train.pretokenize import CUTS, blocks, bpe_pieces, byte_alphabet, word_pieces
 from paperkiln.train.tokenizer_json import UNKNOWN, Kind, read_layout, write_layout
 
 END_OF_TEXT, USER, ASSISTANT = "<|endoftext|>", "<|user|>", "<|assistant|>"
@@ -48,11 +48,15 @@ class Tokenizer:
         merges: Iterable[tuple[str, str]] = (),
         specials: dict[str, int] | None = None,
         ends: Sequence[int] = (),
+        *,
+        cut: str = "gpt-2",
+        user_defined: dict[str, int] | None = None,
     ) -> None:
         """`tokens` in id order, `merges` by rank; a `bpe` without merges is a `byte`.
 
         A text ends at any of `ends`, the main one first; ids beyond the tokens are passed over,
-        and without one the special with a usual name is taken.
+        and without one the special with a usual name is taken. `cut` names how a BPE cuts its
+        text (pretokenize.CUTS); `user_defined` tokens are found in any text before that.
         Raises PaperkilnError where tokens, merges and specials do not fit together.
         """
         self.tokens = list(tokens)
@@ -60,19 +64,21 @@ class Tokenizer:
         self.kind: Kind = "byte" if kind == "bpe" and not self.merges else kind
         if specials is None:
             specials = {name: i for i, name in enumerate(SPECIALS)}
-        self.specials = specials
+        self.specials, self.cut = specials, cut
+        self.user_defined = user_defined or {}
         self._ids = {token: i for i, token in enumerate(self.tokens)}
         known = [i for i in ends if 0 <= i < len(self.tokens)]
         named = [self.specials[name] for name in _END_NAMES if name in self.specials]
         self.end_ids = tuple(known or named[:1])
         self._check()
         self.eos_id = self.end_ids[0]
-        longest_first = sorted(self.specials, key=len, reverse=True)
-        self._special_pattern = re.compile(f"({'|'.join(map(re.escape, longest_first))})")
+        self._special_pattern = any_of(self.specials)
+        self._user_pattern = any_of(self.user_defined)
         self._bytes = self._token_bytes()
         self._cache: dict[str, list[int]] = {}
         if kind != "word":
-            self._byte_ids = [self._ids[c] for _, c in sorted(byte_alphabet().items())]
+            self._alphabet = byte_alphabet()
+            self._byte_ids = [self._ids[self._alphabet[byte]] for byte in range(256)]
             self._merged_ids = [self._ids[left + right] for left, right in self.merges]
             self._ranks = {
                 (self._ids[left], self._ids[right]): rank
@@ -94,10 +100,10 @@ class Tokenizer:
         UTF-8 cannot hold, is read as "?".
         """
         if not specials:
-            return self._encode_ordinary(text)
+            return self._encode_text(text)
         ids: list[int] = []
         for i, part in enumerate(self.split_at_specials(text)):
-            ids += [self.specials[part]] if i % 2 else self._encode_ordinary(part)
+            ids += [self.specials[part]] if i % 2 else self._encode_text(part)
         return ids
 
     def split_at_specials(self, text: str) -> list[str]:
@@ -137,7 +143,9 @@ class Tokenizer:
 
     def to_json(self) -> dict[str, Any]:
         """The contents of a Hugging Face tokenizer.json that gives the same ids."""
-        return write_layout(self.kind, self.tokens, self.merges, self.specials)
+        return write_layout(
+            self.kind, self.tokens, self.merges, self.specials, self.cut, self.user_defined
+        )
 
     @classmethod
     def from_json(cls, data: Any, ends: Sequence[int] = ()) -> Tokenizer:
@@ -146,7 +154,8 @@ class Tokenizer:
         All added tokens become specials; which token ends a text the file does not say, `ends`
         may. Raises PaperkilnError naming what is missing in it or what is not supported.
         """
-        return cls(*read_layout(data), ends)
+        *layout, cut = read_layout(data)
+        return cls(*layout, ends, cut=cut)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write tokenizer.json, whole or not at all. Raises PaperkilnError."""
@@ -165,18 +174,31 @@ class Tokenizer:
         except PaperkilnError as error:
             raise PaperkilnError(f"{path}: {error}") from error
 
+    def _encode_text(self, text: str) -> list[int]:
+        if not self.user_defined:
+            return self._encode_ordinary(text)
+        ids: list[int] = []
+        for i, part in enumerate(self._user_pattern.split(text)):
+            ids += [self.user_defined[part]] if i % 2 else self._encode_ordinary(part)
+        return ids
+
     def _encode_ordinary(self, text: str) -> list[int]:
         if self.kind == "word":
             unknown = self._ids[UNKNOWN]
             return [self._ids.get(piece, unknown) for piece in word_pieces(text)]
         ids: list[int] = []
         cached = self._cache.get
-        for piece in gpt2_pieces(text):
+        for piece in bpe_pieces(text, self.cut):
             ids += cached(piece) or self._encode_piece(piece)
         return ids
 
     def _encode_piece(self, piece: str) -> list[int]:
-        byte_ids = [self._byte_ids[byte] for byte in piece.encode("utf-8", "replace")]
+        data = piece.encode("utf-8", "replace")
+        if CUTS[self.cut].ignores_merges:
+            spelled = "".join([self._alphabet[byte] for byte in data])
+            if spelled in self._ids:
+                return self._remembered(piece, [self._ids[spelled]])
+        byte_ids = [self._byte_ids[byte] for byte in data]
         return self._remembered(piece, _apply_merges(byte_ids, self._ranks, self._merged_ids))
 
     def _remembered(self, piece: str, ids: list[int]) -> list[int]:
@@ -190,10 +212,10 @@ class Tokenizer:
         if self.kind == "word":
             return [token.encode("utf-8", "replace") for token in self.tokens]
         byte_of = {character: byte for byte, character in byte_alphabet().items()}
-        special_ids = set(self.specials.values())
+        whole = {*self.specials.values(), *self.user_defined.values()}
         try:
             return [
-                token.encode() if i in special_ids else bytes([byte_of[c] for c in token])
+                token.encode() if i in whole else bytes([byte_of[c] for c in token])
                 for i, token in enumerate(self.tokens)
             ]
         except KeyError as error:
@@ -205,7 +227,7 @@ class Tokenizer:
         if len(self._ids) != len(self.tokens):
             twice = next(token for token, n in Counter(self.tokens).items() if n > 1)
             raise PaperkilnError(f"token {twice!r} has two ids")
-        for name, i in self.specials.items():
+        for name, i in (self.specials | self.user_defined).items():
             if self._ids.get(name) != i or not name:
                 raise PaperkilnError(f"special token {name!r} is not token {i} of the vocabulary")
         if not self.end_ids:
@@ -224,6 +246,12 @@ class Tokenizer:
             for token in (left, right, left + right):
                 if token not in self._ids:
                     raise PaperkilnError(f"merge {left!r} + {right!r}: {token!r} is not a token")
+
+
+def any_of(names: Iterable[str]) -> re.Pattern[str]:
+    """A pattern that captures any of the names, the longest first; nothing where there is none."""
+    longest_first = sorted(names, key=len, reverse=True)
+    return re.compile(f"({'|'.join(map(re.escape, longest_first)) or '(?!)'})")
 
 
 def byte_tokenizer() -> Tokenizer:

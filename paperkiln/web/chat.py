@@ -7,6 +7,7 @@ from random import Random
 from typing import Any, Protocol
 
 from paperkiln.errors import PaperkilnError
+from paperkiln.formats.gguf_tokenizer import why_none
 from paperkiln.infer.chat_template import Message, reply_ends, template_of
 from paperkiln.infer.sampling import Sampling
 from paperkiln.infer.stream import Piece
@@ -31,14 +32,7 @@ class Chat:
     def __init__(self, model: Model, generate: Generate, name: str = "model") -> None:
         """Raises PaperkilnError when the file has no tokenizer that we know."""
         if model.tokenizer is None:
-            kind = model.metadata.get("tokenizer.ggml.model", "none")
-            rule = model.metadata.get("tokenizer.ggml.pre") if kind == "gpt2" else None
-            cut = f", cut as {rule!r:.30}" if rule else ""
-            raise PaperkilnError(
-                f"{name}: its tokenizer ({kind!r:.30}{cut}) is damaged or of a kind that paperkiln "
-                "does not have; it reads SentencePiece, byte-level BPE cut as 'gpt-2', whole words "
-                "and bytes"
-            )
+            raise PaperkilnError(f"{name}: {why_none(model.metadata)}")
         self.model, self.generate, self.name = model, generate, name
         self._pieces: Iterator[Piece] | None = None
         self.template = template_of(model.tokenizer)
