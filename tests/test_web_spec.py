@@ -44,9 +44,7 @@ def test_costs_are_those_of_the_plan(preset: str) -> None:
 
 
 def test_errors_stand_at_their_field() -> None:
-    assert errors({"train": {"lr": "fast"}}) == {
-        "train.lr": "Input should be a valid number, unable to parse string as a number"
-    }
+    assert errors({"train": {"lr": "fast"}}) == {"train.lr": "Input should be a valid number"}
     assert errors({"train": {"rate": 1}}) == {"train.rate": "There is no field of this name."}
     assert errors({"version": 2}) == {"version": "Input should be 1"}
     assert "unknown preset" in errors({"arch": {"preset": "gpt9"}})["arch.preset"].lower()

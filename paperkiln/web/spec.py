@@ -39,7 +39,7 @@ def check(values: Any, gflops: float | None = None) -> dict[str, Any]:
 def _place(error: Any, values: dict[str, Any]) -> dict[str, Any]:
     """Return where an error belongs in the form, and its sentence."""
     path = [str(part) for part in error["loc"]]
-    message = error["msg"].removeprefix("Value error, ")
+    message = error["msg"].removeprefix("Value error, ").partition(", unable to parse")[0]
     if error["type"] == "extra_forbidden":
         message = "There is no field of this name."
     # A rule over several fields is shown at the first one that it names.

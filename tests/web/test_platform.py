@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from visitors import BASE, PAGES, ROOT, Visit, use, violations
+from visitors import BASE, PAGES, PLACE, ROOT, Visit, use, violations
 
 Visitor = Callable[..., Visit]
 # The browser tells of a layout shift when it has painted.
@@ -178,6 +178,37 @@ def test_an_element_in_someones_page_starts_on_a_click(visit: Visitor, site: Pat
     tab.get_by_role("button", name="Start the chat").click()
     tab.wait_for_selector("paperkiln-chat[data-ready]")
     use(tab, "chat.html")
+
+
+def test_elements_in_a_narrow_place_fit_it_and_do_not_move_it(visit: Visitor, site: Path) -> None:
+    """They look at the width they have, not at the window's."""
+    names = {"chat": "Start the chat", "spec": "Open the spec builder",
+             "paper": "Open the paper reader"}  # fmt: skip
+    (site / "narrow.html").write_text(
+        "<!doctype html><html lang=en><title>x</title><link rel=icon href='data:,'><main><h1>mine"
+        + "".join(f"<script type=module src=app/elements/{name}.js></script>" for name in names)
+        + "</h1><div style='width: 22rem'>"
+        + "".join(f"<paperkiln-{name}></paperkiln-{name}>" for name in names)
+    )
+    visitor = visit(viewport={"width": 1280, "height": 844})
+    tab = visitor.context.new_page()
+    tab.goto(f"{visitor.host.origin}{BASE}narrow.html")
+    elements = [tab.locator(f"paperkiln-{name}") for name in names]
+    for button in names.values():
+        tab.get_by_role("button", name=button).wait_for()
+    places = [element.evaluate(PLACE) for element in elements]
+    for name, button in names.items():
+        tab.get_by_role("button", name=button).click()
+        tab.wait_for_selector(f"paperkiln-{name}[data-ready]")
+    assert violations(tab) == []
+    for name in names:
+        use(tab, f"{name}.html")
+    assert [element.evaluate(PLACE) for element in elements] == places
+    for element in elements:
+        assert element.evaluate("(e) => e.scrollWidth <= e.clientWidth")
+    model, acts = (tab.locator(f"paperkiln-chat .{part}").first for part in ("model", "acts"))
+    assert acts.evaluate(PLACE)[1] > model.evaluate(PLACE)[1]  # below it, as on a phone
+    assert tab.locator("paperkiln-spec .brief").is_visible()
 
 
 def test_the_policy_of_the_pages_is_strict(site: Path) -> None:

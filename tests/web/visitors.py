@@ -22,6 +22,12 @@ READY = 120_000  # ms: a cold start where others keep both cores busy
 PAGES = ("chat.html", "spec.html", "paper.html")
 IMAGE = "image-of-python"
 
+# Of an element: where it is on the page, however far that is scrolled.
+PLACE = """(element) => {
+  const { x, y, width, height } = element.getBoundingClientRect();
+  return [x + scrollX, y + scrollY, width, height].map(Math.round);
+}"""
+
 # In a document of the app's folder: where boot.js keeps its image.
 _KEPT = """
   const base = new URL("./", location).href;
@@ -151,7 +157,8 @@ def use(tab: Any, page: str) -> None:
 
 def violations(tab: Any) -> list[str]:
     """What axe-core objects to, in the page and in its shadow roots."""
-    tab.evaluate(files("axe_playwright_python").joinpath("axe.min.js").read_text("utf-8"))
+    if not tab.evaluate("'axe' in window"):
+        tab.evaluate(files("axe_playwright_python").joinpath("axe.min.js").read_text("utf-8"))
     found = tab.evaluate("axe.run(document, { iframes: false })")["violations"]
     return [f"{v['id']}: {[n['html'][:120] for n in v['nodes'][:3]]}" for v in found]
 

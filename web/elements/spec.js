@@ -289,7 +289,8 @@ export class PaperkilnSpec extends PaperkilnElement {
     const wrong = answer.errors.length;
     for (const panel of [this.costPanel, this.figure]) panel.classList.toggle("stale", wrong > 0);
     if (wrong) {
-      this.status.say(wrong === 1 ? "One field is to mend." : `${wrong} fields are to mend.`);
+      const fields = wrong === 1 ? "One field is" : `${wrong} fields are`;
+      this.status.say(`${fields} to mend; below is what was right before.`);
       return;
     }
     this.status.say("Checked, as the trainer checks it.");
