@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paperkiln.errors import PaperkilnError
+from paperkiln.infer import turns
 from paperkiln.infer.cache import KVCache
 from paperkiln.infer.chat import ChatSession, printable, repl, write_to_terminal
 from paperkiln.infer.chat_template import encode_chat
@@ -251,3 +252,20 @@ def test_terminal_that_lacks_characters(monkeypatch):
 
 def test_control_characters_are_shown_not_obeyed():
     assert printable("a\tb\n\x1b[2J\x07\x7f\x9b") == "a\tb\n␛[2J␇␡\ufffd"
+
+
+def test_a_long_history_is_not_read_over_and_over(monkeypatch):
+    """A pasted megabyte at its end was encoded once for each pair before it."""
+    reads = []
+
+    def counted(*arguments, **options):
+        reads.append(1)
+        return encode_chat(*arguments, **options)
+
+    monkeypatch.setattr(turns, "encode_chat", counted)
+    history = [("user", "a question"), ("assistant", "an answer")] * 200
+    ids, dropped, n_cut = fit_history(BYTES, history, "and?", 100)
+    assert n_cut == 0
+    assert ids == prompt(*history[dropped:], ("user", "and?"))
+    assert len(ids) <= 100 < len(prompt(*history[dropped - 2 :], ("user", "and?")))
+    assert len(reads) < 12

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 
 from paperkiln.infer.chat_template import Message, encode_chat, encode_frame, template_of
@@ -17,11 +18,18 @@ def fit_history(
     Whole question-and-answer pairs go, the oldest first; a message that is too long alone keeps
     its end.
     """
-    for dropped in range(0, len(history) + 1, 2):
+
+    def encoded(dropped: int) -> list[int]:
         messages = [*history[dropped:], ("user", text)]
-        ids = encode_chat(tokenizer, messages, add_generation_prompt=True)
-        if len(ids) <= room:
-            return ids, dropped, 0
+        return encode_chat(tokenizer, messages, add_generation_prompt=True)
+
+    if len(ids := encoded(0)) <= room:
+        return ids, 0, 0
+    # The more goes, the shorter it is: few tries, since each reads what may be a megabyte.
+    fewer = range(2, len(history) + 1, 2)
+    at = bisect_left(fewer, True, key=lambda dropped: len(encoded(dropped)) <= room)
+    if at < len(fewer):
+        return encoded(fewer[at]), fewer[at], 0
     before, after = encode_frame(tokenizer)  # the text alone, the history gone
     message = tokenizer.encode(text)
     n_cut = len(message) - max(0, room - len(before) - len(after))
