@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from paperkiln.formats.gguf_reader import read_header
 from paperkiln.formats.hf import export_hf
 from paperkiln.formats.safetensors_io import load_tensors, save_tensors
 from paperkiln.infer.load import load_run
@@ -97,6 +98,20 @@ def test_names_that_would_command_a_terminal(
     for said in (out, refused("sample", path), refused("chat", path)):
         assert not set(said) & set("\x1b\x07")
     assert len(out.splitlines()) == len(cli("info", tiny_run / "model.gguf")[1].splitlines())
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, 3e38])
+def test_weights_that_are_no_numbers(
+    bad: float, refused: Refused, tiny_run: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "bad.gguf"
+    data = bytearray((tiny_run / "model.gguf").read_bytes())
+    for name in ("output_norm.weight", "blk.0.ffn_norm.weight", "blk.0.attn_q.weight"):
+        info = read_header(bytes(data)).tensors[name]
+        values = np.full(info.shape, bad, np.float32)
+        data[info.offset : info.offset + info.n_bytes] = values.tobytes()
+    path.write_bytes(data)
+    assert "its weights are damaged" in refused("sample", path)
 
 
 def test_an_architecture_of_many_letters(refused: Refused, tiny_run: Path, tmp_path: Path) -> None:

@@ -25,11 +25,13 @@ Activate = Callable[[np.ndarray], np.ndarray]
 
 LONGEST_CONTEXT = 1 << 18  # tokens: a file may claim any, and tables are made for all of them
 PREFILL_CHUNK = 256  # Tokens per pass: bounds the (H, T, S) scores of a long prompt.
+QUIETLY = np.errstate(all="ignore")  # what is no number shows up in the logits
 
 
 class NumpyDecoder:
     """A decoder with weights, ready to generate; the caches belong to the callers."""
 
+    @QUIETLY
     def __init__(self, config: ModelConfig, params: dict[str, np.ndarray]) -> None:
         longest = min(config.context_length, LONGEST_CONTEXT)
         self.config = config = config.model_copy(update={"context_length": longest})
@@ -45,6 +47,7 @@ class NumpyDecoder:
         """Return an empty cache for one sequence."""
         return KVCache(self.config)
 
+    @QUIETLY
     def prefill(
         self, ids: Sequence[int], cache: KVCache, *, all_logits: bool = False
     ) -> np.ndarray:
@@ -97,6 +100,7 @@ class NumpyDecoder:
         w = self.weights
         return linear(x if w.post else rms(x, self.config.norm_eps), *w.head)
 
+    @QUIETLY
     def step(self, token: int, cache: KVCache) -> np.ndarray:
         """Read one token after those in the cache; return its logits (V,), float32.
 
