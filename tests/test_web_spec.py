@@ -57,6 +57,12 @@ def test_a_rule_over_several_fields_stands_at_one_that_was_set() -> None:
     assert "arch.head_dim" in errors({"arch": {"head_dim": 3}})
 
 
+@pytest.mark.parametrize("gflops", [1e-320, 1e300])
+def test_a_rate_that_no_machine_has_is_refused(gflops: float) -> None:
+    with pytest.raises(PaperkilnError, match="no machine's rate"):
+        check({}, gflops)
+
+
 @pytest.mark.parametrize("values", [[], "x", None, 3])
 def test_what_is_no_object_is_refused(values: Any) -> None:
     with pytest.raises(PaperkilnError, match="JSON object"):

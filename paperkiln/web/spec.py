@@ -12,6 +12,8 @@ from paperkiln.spec import RunSpec, json_schema
 from paperkiln.train.estimate import estimate, remarks, with_vocabulary
 from paperkiln.web.diagram import draw
 
+SLOWEST, FASTEST = 1e-6, 1e12  # GFLOP/s that a person may put in; beyond, a time is no JSON
+
 
 def schema() -> dict[str, Any]:
     """Return the JSON Schema of a spec and the presets of the model."""
@@ -22,6 +24,10 @@ def check(values: Any, gflops: float | None = None) -> dict[str, Any]:
     """Return a spec resolved, its cost and its picture; or what is wrong with it, by field."""
     if not isinstance(values, dict):
         raise PaperkilnError("a spec is a JSON object, with names in braces")
+    if gflops is not None and not SLOWEST <= gflops <= FASTEST:
+        raise PaperkilnError(
+            f"{gflops:g} GFLOP/s is no machine's rate; give {SLOWEST:g} to {FASTEST:g}, or nothing"
+        )
     try:
         spec = RunSpec.model_validate(values)
     except ValidationError as error:
