@@ -38,7 +38,13 @@ let manifest;
 
 /** The list of the app's files. */
 export function readManifest() {
-  return (manifest ??= fetchFile("manifest.json").then((response) => response.json()));
+  manifest ??= fetchFile("manifest.json")
+    .then((response) => response.json())
+    .catch((error) => {
+      manifest = undefined; // so that the next request may try again
+      throw error;
+    });
+  return manifest;
 }
 
 /**
@@ -98,6 +104,7 @@ async function forgetImage() {
 /** @param {object} options of loadPyodide @param {ArrayBuffer} [image] */
 async function load(options, image) {
   const wheel = readManifest().then(({ wheels }) => fetchFile(wheels.paperkiln));
+  wheel.catch(() => {}); // it is told of below, once Pyodide is there
   const { pyodide: info } = await readManifest();
   const python = await loadPyodide({
     indexURL: new URL("pyodide/", BASE).href,

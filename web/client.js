@@ -5,6 +5,9 @@ import { PageError, whyUnsupported } from "./protocol.js";
 const BASE = new URL("./", import.meta.url);
 const PATIENCE = 1500; // ms for a Stop to be obeyed before the worker is replaced
 const LONGEST_TAKEOVER = 5000; // ms that a page waits for a new build
+const WORKED = "Python stopped working; it starts again by itself.";
+const NEVER_WORKED =
+  "Python did not start, or stopped at once. Check the connection, close other pages, then try again.";
 
 /** @typedef {import("./protocol.js").Kind} Kind */
 
@@ -17,6 +20,8 @@ export class Client {
     this.open = new Map();
     /** Called after a worker was replaced: elements load again what they had in it. */
     this.onRestart = new Set();
+    /** Whether the worker has done anything yet. One that has not is not started again by itself. */
+    this.worked = false;
   }
 
   /**
@@ -49,10 +54,11 @@ export class Client {
 
   start() {
     const worker = this.makeWorker();
+    this.worked = false;
     worker.onmessage = ({ data }) => this.receive(data);
     worker.onerror = (event) => {
       event.preventDefault();
-      this.restart(new PageError("crashed", "Python stopped working; it starts again by itself."));
+      this.crash();
     };
     return worker;
   }
@@ -62,9 +68,15 @@ export class Client {
     const request = this.open.get(id);
     if (!request) return;
     if (event.event) return request.onEvent(event);
+    if (error?.code === "crashed") return this.crash();
     this.open.delete(id);
-    if (error) request.reject(new PageError(error.code, error.message));
-    else request.resolve(done);
+    if (error) return request.reject(new PageError(error.code, error.message));
+    this.worked = true;
+    request.resolve(done);
+  }
+
+  crash() {
+    this.restart(new PageError("crashed", this.worked ? WORKED : NEVER_WORKED));
   }
 
   /**
@@ -90,6 +102,7 @@ export class Client {
     const open = [...this.open.values()];
     this.open.clear();
     for (const request of open) request.reject(reason);
+    if (!this.worked) return; // or what kills each worker would do so for ever
     for (const listener of this.onRestart) listener(reason);
   }
 }

@@ -36,14 +36,26 @@ export class PageError extends Error {
   }
 }
 
+const FATAL = /pyodide already fatally failed/i; // it is of no use any more
 const MEMORY =
   /out of memory|allocation failed|could not allocate|memory\.grow|Array buffer alloc/i;
 const NETWORK = /failed to fetch|networkerror|load failed|importing a module script/i;
+const UNREADABLE = ["NotReadableError", "NotFoundError", "SecurityError"]; // of a File, its names
 
 /** Turn whatever was thrown into a Fault. @param {any} error @returns {Fault} */
 export function toFault(error) {
   const message = String(error?.message ?? error);
   if (error instanceof PageError) return { code: error.code, message };
+  if (error?.pyodide_fatal_error || FATAL.test(message)) {
+    return { code: "crashed", message: "Python stopped working; it starts again by itself." };
+  }
+  if (UNREADABLE.includes(error?.name)) {
+    return {
+      code: "input",
+      message:
+        "The file cannot be read: it is a folder, or was moved or changed meanwhile. Choose it again.",
+    };
+  }
   if (MEMORY.test(message)) {
     return {
       code: "memory",
