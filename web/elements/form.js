@@ -61,6 +61,7 @@ const SECTIONS = {
   "": "The run",
 };
 const OPEN = new Set(["Size", "Flavour"]);
+const MOST_SAID = 5; // complaints that belong to no field
 const LEFT_OUT = new Set(["arch.preset", "version"]); // the buttons above choose it; there is one
 
 /** @typedef {{path: string[], schema: any, element: HTMLElement, show: Function, complain: Function}} Field */
@@ -168,9 +169,9 @@ export class SpecForm {
       field.complain(open.get(key) ?? "");
       open.delete(key);
     }
-    this.general.textContent = [...open]
-      .map(([path, message]) => (path ? `${path}: ${message}` : message))
-      .join(" ");
+    const left = [...open].map(([path, message]) => (path ? `${path}: ${message}` : message));
+    if (left.length > MOST_SAID) left.splice(MOST_SAID, Infinity, `${left.length - MOST_SAID} more.`);
+    this.general.textContent = left.join(" ");
     this.count();
   }
 
@@ -303,9 +304,9 @@ class FormField {
     } else if (control.tagName === "SELECT") {
       this.default.textContent = `${resolved ?? "none"}${this.isSet ? "" : " (default)"}`;
       if (this.isSet) this.default.textContent = "default";
-      control.value = this.isSet ? String(value) : "";
+      control.value = this.isSet ? inWords(value) : "";
     } else {
-      const shown = Array.isArray(value) ? value.join("\n") : (value ?? "");
+      const shown = Array.isArray(value) ? value.map(inWords).join("\n") : inWords(value ?? "");
       if (control.getRootNode().activeElement !== control) control.value = shown;
       if (control.tagName === "INPUT")
         control.placeholder = resolved == null ? "not set" : String(resolved);
@@ -321,6 +322,11 @@ class FormField {
   }
 }
 
+/** A value as a field shows it; a link may hold an object where text belongs. @param {any} value */
+export function inWords(value) {
+  return typeof value === "object" ? JSON.stringify(value) : String(value);
+}
+
 /** @param {any} values @param {string[]} path */
 export function at(values, path) {
   return path.reduce((inner, name) => inner?.[name], values);
@@ -328,10 +334,11 @@ export function at(values, path) {
 
 /** A copy of `values` with one field set, or unset. @param {any} values @param {string[]} path */
 export function withValue(values, [name, ...rest], value) {
-  const { [name]: old, ...others } = values ?? {};
+  const fields = values instanceof Object && !Array.isArray(values) ? values : {};
+  const { [name]: old, ...others } = fields;
   const inner = rest.length ? withValue(old, rest, value) : value;
   const empty = inner === undefined || (rest.length && Object.keys(inner).length === 0);
-  // In place, so that the order in which fields were set is the order in the file.
   if (empty) return others;
-  return name in (values ?? {}) ? { ...values, [name]: inner } : { ...values, [name]: inner };
+  // In place, so that the order in which fields were set is the order in the file.
+  return { ...fields, [name]: inner };
 }

@@ -1,6 +1,7 @@
 /** A spec in a link: JSON, deflated, in the URL's fragment, which no server ever sees. */
 
 const MOST = 200_000; // characters of JSON that a link may unpack to
+const DEEPEST = 8; // objects and lists in one another; a spec has three
 
 /** @param {object} spec @returns {Promise<string>} */
 export async function pack(spec) {
@@ -28,7 +29,17 @@ export async function unpack(fragment) {
     text += decoder.decode(value, { stream: true });
     if (text.length > MOST) throw new Error("the link unpacks to more than a spec");
   }
+  return readSpec(text);
+}
+
+/** What a stranger wrote as a spec: an object, and not nested without end. @param {string} text */
+export function readSpec(text) {
   const spec = JSON.parse(text);
   if (spec === null || typeof spec !== "object" || Array.isArray(spec)) throw new Error("no spec");
+  let level = [spec];
+  for (let depth = 0; level.length; depth++) {
+    if (depth > DEEPEST) throw new Error("nested too deeply");
+    level = level.flatMap(Object.values).filter((each) => each && typeof each === "object");
+  }
   return spec;
 }

@@ -2,8 +2,8 @@
 
 import { appJson } from "../client.js";
 import { PaperkilnElement, Status, copy, download, fault, h } from "./element.js";
-import { SpecForm, at, withValue } from "./form.js";
-import { pack, unpack } from "./fragment.js";
+import { SpecForm, at, inWords, withValue } from "./form.js";
+import { pack, readSpec, unpack } from "./fragment.js";
 
 const PAUSE = 120; // ms without a change before Python is asked
 
@@ -18,6 +18,7 @@ export class PaperkilnSpec extends PaperkilnElement {
   async start() {
     /** What was set, and nothing else. @type {any} */
     this.values = {};
+    this.checks = 0; // how many were asked for
     this.status = new Status();
     this.status.say("Loading the form…");
     this.trouble = h("div");
@@ -111,10 +112,7 @@ export class PaperkilnSpec extends PaperkilnElement {
         const [chosen] = file.files;
         try {
           if (chosen.size > 1 << 20) throw new Error("too large");
-          const values = JSON.parse(await chosen.text());
-          if (values === null || typeof values !== "object" || Array.isArray(values))
-            throw new Error("no object");
-          this.change(values);
+          this.change(readSpec(await chosen.text()));
         } catch {
           this.refused.replaceChildren(
             fault({
@@ -250,7 +248,7 @@ export class PaperkilnSpec extends PaperkilnElement {
   }
 
   get fileName() {
-    const name = String(at(this.values, ["name"]) ?? "run");
+    const name = inWords(at(this.values, ["name"]) ?? "run");
     return `${/^[A-Za-z0-9][\w.-]{0,99}$/.test(name) ? name : "run"}.json`;
   }
 
@@ -265,6 +263,7 @@ export class PaperkilnSpec extends PaperkilnElement {
 
   async check() {
     const { values } = this;
+    const mine = ++this.checks;
     const rate = Number(this.rate.value.replaceAll(",", ""));
     const body = { values, gflops: this.rate.value && rate > 0 ? rate : null };
     let answer;
@@ -273,7 +272,7 @@ export class PaperkilnSpec extends PaperkilnElement {
         this.status.progress(event),
       );
     } catch (error) {
-      if (error.code === "crashed") return; // it is asked again when the worker is back
+      if (mine !== this.checks) return; // it was asked again: the worker is back
       this.status.say("The form works; it is not checked.");
       this.trouble.replaceChildren(fault(error, [["Try again", () => this.check()]]));
       return;
