@@ -103,8 +103,8 @@ self.addEventListener("fetch", (event) => {
 
 /** @param {string} path @param {FetchEvent} event */
 async function answer(path, event) {
-  const cache = await caches.open(CACHE);
-  const known = await cache.match(keyOf(path));
+  // A browser whose storage fails shows the page all the same.
+  const known = await caches.match(keyOf(path), { cacheName: CACHE }).catch(() => undefined);
   if (known) return known;
   const response = await download(path);
   // A full disk is no failure: what is not kept is downloaded again.

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from visitors import Visit, random_bytes
+from visitors import ROOT, Visit, random_bytes
 
 Visitor = Callable[..., Visit]
 # What a worker tells of its model, in JavaScript.
@@ -246,6 +246,37 @@ def test_the_card_and_the_record(visit: Visitor) -> None:
     tab.get_by_role("cell", name="b", exact=True).wait_for()
     record = tab.locator(".card pre").text_content()
     assert json.loads(record)["format"] == "paperkiln-record/1"
+
+
+def test_the_golden_string(visit: Visitor) -> None:
+    """The text that tests/test_golden.py guards, from the engine and Python in a page."""
+    golden = json.loads((ROOT / "tests" / "golden" / "golden.json").read_text("utf-8"))
+    visitor = visit()
+    tab = visitor.context.new_page()
+    visitor.open_nothing(tab)
+    tab.route("**/golden.gguf", lambda r: r.fulfill(path=ROOT / "tests/golden/golden.gguf"))
+    said = tab.evaluate(
+        """async ({ prompt, ids }) => {
+          const { startPython } = await import("./boot.js");
+          const { loadEmber } = await import("./engine/ember.js");
+          const response = await fetch("golden.gguf");
+          const ember = await loadEmber(new URL("engine/", location.href));
+          const size = (await response.clone().arrayBuffer()).byteLength;
+          await ember.receive(response.body, size);
+          const python = await startPython(() => {});
+          for (const [name, value] of Object.entries({ ember, prompt, n: ids.length }))
+            python.globals.set(name, value);
+          return python.runPython(`
+import json
+from paperkiln.infer.ember import GREEDY, Ember, PageMachine, generate
+model = Ember(PageMachine(ember), ember.file, ember.size)
+ids = model.tokenizer.encode(prompt)
+*_, last = generate(model, ids, max_new_tokens=n, sampling=GREEDY)
+json.dumps([last.result.ids, last.result.text])`);
+        }""",
+        golden,
+    )
+    assert json.loads(said) == [golden["ids"], golden["text"]]
 
 
 def test_no_simd_is_said(visit: Visitor) -> None:

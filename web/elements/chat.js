@@ -39,7 +39,8 @@ export class PaperkilnChat extends PaperkilnElement {
     /** A message that was sent before the model was there. */
     this.waiting = false;
     this.build();
-    this.client.onRestart.add(() => this.source && this.load(this.source, true));
+    // As another source, so that an earlier load of it that failed has no say.
+    this.client.onRestart.add(() => this.source && this.load({ ...this.source }, true));
     this.opening = resume().then((conversation) => {
       this.conversation = conversation;
       this.draw();
@@ -290,8 +291,8 @@ export class PaperkilnChat extends PaperkilnElement {
     if (this.reply) return this.stop();
     const text = this.input.value.trim();
     if (!text) return;
+    this.input.value = ""; // before the wait: a second Enter must find nothing
     await this.opening;
-    this.input.value = "";
     this.conversation.turns.push({ role: "user", text });
     this.draw();
     this.answer();
@@ -329,10 +330,11 @@ export class PaperkilnChat extends PaperkilnElement {
       turn.figures = figures(await this.reply);
     } catch (error) {
       turn.figures = "stopped";
-      if (error.code !== "stopped")
-        this.showFault(error, [
-          ["Answer again", () => this.again(conversation.turns.indexOf(turn))],
-        ]);
+      if (error.code !== "stopped") {
+        const again = ["Answer again", () => this.again(conversation.turns.indexOf(turn))];
+        const shipped = ["Use the shipped model", () => this.load(this.shippedSource())];
+        this.showFault(error, this.source?.file ? [again, shipped] : [again]);
+      }
       if (!turn.text && error.code !== "stopped") conversation.turns.pop();
     }
     this.reply = undefined;

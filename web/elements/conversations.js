@@ -1,6 +1,7 @@
 /** Conversations that survive a reload, in IndexedDB; one tab writes one conversation. */
 
 const STORE = "conversations";
+const RELOAD = 3000; // ms that the page which a reload replaces may take to let go
 
 /**
  * @typedef {{role: "user" | "assistant", text: string, note?: string, figures?: string}} Turn
@@ -64,46 +65,58 @@ export async function forget(id) {
 /** What ends this tab's hold on its conversation. */
 let letGo = () => {};
 
-/** Hold a conversation for this tab; false if another tab has it. @param {string} id */
-export async function hold(id) {
+/**
+ * Hold a conversation for this tab; false if another tab has it.
+ * @param {string} id
+ * @param {number} [patience] ms to wait for the other tab to let go
+ */
+export async function hold(id, patience = 0) {
   if (!navigator.locks) return true;
+  const options = patience ? { signal: AbortSignal.timeout(patience) } : { ifAvailable: true };
   return new Promise((resolve) => {
     navigator.locks
-      .request(`paperkiln conversation ${id}`, { ifAvailable: true }, (lock) => {
+      .request(`paperkiln conversation ${id}`, options, (lock) => {
         if (!lock) return resolve(false);
         letGo();
         const held = new Promise((release) => (letGo = release));
         resolve(true);
         return held;
       })
-      .catch(() => resolve(true));
+      .catch(({ name }) => resolve(name !== "TimeoutError")); // a browser without locks goes on
   });
 }
 
 /** The conversation that this tab had, else the newest that no other tab has, else a new one. */
 export async function resume() {
   const all = await listConversations();
-  const own = sessionStorage.getItem("paperkiln conversation");
+  const own = ownId();
   all.sort((a, b) => Number(b.id === own) - Number(a.id === own));
   for (const conversation of all) {
-    if (await holdSoon(conversation.id, conversation.id === own)) return take(conversation);
+    const patience = conversation.id === own ? RELOAD : 0;
+    if (await hold(conversation.id, patience)) return take(conversation);
   }
   const fresh = newConversation();
   await hold(fresh.id);
   return take(fresh);
 }
 
-/** A reload may come before the page that it replaces has let go. @param {string} id @param {boolean} own */
-async function holdSoon(id, own) {
-  for (let tries = own ? 10 : 1; tries > 0; tries--) {
-    if (await hold(id)) return true;
-    if (tries > 1) await new Promise((resolve) => setTimeout(resolve, 50));
+const OWN = "paperkiln conversation";
+
+/** The conversation that this tab had before it was loaded again. */
+function ownId() {
+  try {
+    return sessionStorage.getItem(OWN);
+  } catch {
+    return null; // a browser that refuses storage throws
   }
-  return false;
 }
 
 /** @param {Conversation} conversation */
 export function take(conversation) {
-  sessionStorage.setItem("paperkiln conversation", conversation.id);
+  try {
+    sessionStorage.setItem(OWN, conversation.id);
+  } catch {
+    // It holds as long as the page does.
+  }
   return conversation;
 }

@@ -1,7 +1,7 @@
 /** <paperkiln-paper>: a paper's source in, what it says of its model out, each value quoted. */
 
 import { appJson, appUrl } from "../client.js";
-import { bytes } from "../protocol.js";
+import { bytes, toFault } from "../protocol.js";
 import { PaperkilnElement, Status, download, fault, h } from "./element.js";
 import { pack } from "./fragment.js";
 
@@ -210,21 +210,30 @@ export class PaperkilnPaper extends PaperkilnElement {
       });
       return;
     }
-    this.source = { name: file.name, data: await file.arrayBuffer() };
+    try {
+      this.source = { name: file.name, data: await file.arrayBuffer() };
+    } catch (error) {
+      this.complain(toFault(error));
+      return;
+    }
     this.size = this.fit = "";
     this.crashed = false;
     await this.read();
   }
 
   async takeExample() {
+    let data;
     try {
       const response = await fetch(appUrl("example.tex"));
-      if (response.ok) await this.take(new File([await response.arrayBuffer()], "example.tex"));
+      if (!response.ok) throw new Error(response.statusText);
+      data = await response.arrayBuffer();
     } catch {
       this.complain({
         message: "The example could not be loaded. Check the connection, then try again.",
       });
+      return;
     }
+    await this.take(new File([data], "example.tex"));
   }
 
   async read() {
