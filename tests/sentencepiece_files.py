@@ -61,7 +61,7 @@ def vocabulary_keys(vocabulary: Any, template: str = "", **changes: Any) -> dict
 
 def write_llama(
     path: Path, keys: dict[str, Any], kinds: str | dict[str, str] = "F32", seed: int = 7,
-    **shape: int,
+    rope_freqs: np.ndarray | None = None, **shape: int,
 ) -> Path:  # fmt: skip
     """Write a random llama of GGUF type `kinds`, or of a type for each ending of a name."""
     D, L, H, K, F, C = (SHAPE | shape).values()
@@ -77,6 +77,8 @@ def write_llama(
         kind = "F32" if gain else kinds if isinstance(kinds, str) else kind_of(name, kinds)
         writer.add_tensor(name, quantise(x, kind), raw_dtype=gguf.GGMLQuantizationType[kind])
 
+    if rope_freqs is not None:
+        writer.add_tensor("rope_freqs.weight", rope_freqs.astype(np.float32))
     tensor("token_embd.weight", V, D)
     for i in range(L):
         tensor(f"blk.{i}.attn_norm.weight", D)

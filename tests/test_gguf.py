@@ -310,7 +310,7 @@ LLAMA_KEYS: dict[str, Any] = {
         ({"general.architecture": "mamba"}, "'mamba' is not one of llama, gpt2"),
         ({"llama.block_count": None}, "llama.block_count is missing"),
         ({"llama.rope.scaling.type": "yarn"}, "yarn"),
-        ({"llama.rope.dimension_count": 2}, "partial"),
+        ({"llama.rope.dimension_count": 2}, "rotated in part"),
         ({"llama.attention.head_count": [2, 2]}, r"attention.head_count is \[2, 2\]"),
         ({"llama.attention.head_count": 0}, "llama.attention.head_count is 0, not a number of"),
         ({"llama.block_count": 5000}, "n_layers = 5000: Input should be less"),

@@ -284,8 +284,8 @@ def test_bfloat16_and_float16_load_with_a_note(tmp_path: Path) -> None:
     [
         ({"model_type": "mamba"}, "model_type 'mamba' is not supported"),
         ({"model_type": None}, "model_type None"),
-        ({"rope_parameters": None, "rope_scaling": {"type": "linear", "factor": 2}}, "linear"),
-        ({"rope_parameters": {"rope_type": "llama3", "rope_theta": 1e4}}, "llama3"),
+        ({"rope_parameters": None, "rope_scaling": {"type": "yarn", "factor": 2}}, "yarn"),
+        ({"rope_parameters": {"rope_type": "dynamic", "rope_theta": 1e4}}, "dynamic"),
         ({"rope_parameters": {"rope_theta": 1e4, "partial_rotary_factor": 0.5}}, "0.5"),
         ({"attention_bias": True}, "attention_bias is True, with mlp_bias False"),
         ({"hidden_act": "mish"}, "mish"),

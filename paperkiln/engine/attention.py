@@ -13,28 +13,34 @@ import numpy as np
 
 from paperkiln.engine.tape import Grads, Tensor, record, recording
 
+Factors = tuple[float, ...]  # (E/2,)
+
 # Scores of one chunk of sequences stay in a core's L2 cache between the passes of softmax.
 _CHUNK_BYTES = 1 << 20
 _BLOCK = 64  # queries in a block: small skips more of what nobody sees, large suits GEMM
 
 
 @lru_cache(maxsize=32)
-def rope_table(n_positions: int, head_dim: int, theta: float) -> tuple[np.ndarray, np.ndarray]:
+def rope_table(
+    n_positions: int, head_dim: int, theta: float, factors: Factors | None = None
+) -> tuple[np.ndarray, np.ndarray]:
     """Return cos and sin, each (n_positions, E/2) float64, of position · theta^(-2m/E).
 
-    RoFormer, Su et al. 2021, equation 15.
+    RoFormer, Su et al. 2021, equation 15. Frequency m is divided by factors[m], if given.
     """
     inv_freq = theta ** (-np.arange(0, head_dim, 2) / head_dim)
+    if factors is not None:
+        inv_freq /= factors
     angles = np.outer(np.arange(n_positions), inv_freq)
     return np.cos(angles), np.sin(angles)
 
 
 @lru_cache(maxsize=32)
 def rope_tables_as(
-    n_positions: int, head_dim: int, theta: float, dtype: np.dtype
+    n_positions: int, head_dim: int, theta: float, dtype: np.dtype, factors: Factors | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return cos and sin of `rope_table` in a dtype, each (T, 1, E/2)."""
-    cos, sin = rope_table(n_positions, head_dim, theta)
+    cos, sin = rope_table(n_positions, head_dim, theta, factors)
     return cos.astype(dtype)[:, None, :], sin.astype(dtype)[:, None, :]
 
 
@@ -53,13 +59,16 @@ def _rotate(
     return out
 
 
-def rope(x: Tensor, theta: float = 10000.0, interleaved: bool = False) -> Tensor:
+def rope(
+    x: Tensor, theta: float = 10000.0, interleaved: bool = False, factors: Factors | None = None
+) -> Tensor:
     """Rotate each pair of x (B, T, H, E) by its position's angle; position t is row t.
 
     (x1, x2) -> (x1 cos - x2 sin, x2 cos + x1 sin); a rotation's gradient is the inverse
-    rotation. Pairs are (m, m + E/2), or (2m, 2m + 1) when interleaved.
+    rotation. Pairs are (m, m + E/2), or (2m, 2m + 1) when interleaved; pair m's angle is divided
+    by factors[m].
     """
-    cos, sin = rope_tables_as(x.shape[1], x.shape[3], theta, x.dtype)
+    cos, sin = rope_tables_as(x.shape[1], x.shape[3], theta, x.dtype, factors)
 
     def backward(dout: np.ndarray) -> Grads:
         return (_rotate(dout, cos, -sin, interleaved),)

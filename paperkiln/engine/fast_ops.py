@@ -118,12 +118,17 @@ gelu, gelu_tanh = _plain("gelu"), _plain("gelu_tanh")
 swiglu, geglu, reglu = _gated("swiglu"), _gated("geglu"), _gated("reglu")
 
 
-def rope(x: Tensor, theta: float = 10000.0, interleaved: bool = False) -> Tensor:
+def rope(
+    x: Tensor,
+    theta: float = 10000.0,
+    interleaved: bool = False,
+    factors: numpy_attention.Factors | None = None,
+) -> Tensor:
     """See ops.rope."""
     if x.dtype != _F32:
-        return ops.rope(x, theta, interleaved)
+        return ops.rope(x, theta, interleaved, factors)
     B, T, H, E = x.shape
-    cos, sin = numpy_attention.rope_tables_as(T, E, theta, _F32)
+    cos, sin = numpy_attention.rope_tables_as(T, E, theta, _F32, factors)
 
     def rotate(a: np.ndarray, sign: float) -> np.ndarray:
         if a.strides[3] != 4:

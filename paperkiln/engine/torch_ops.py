@@ -18,7 +18,7 @@ from torch import Tensor
 from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint as torch_checkpoint
 
-from paperkiln.engine.attention import Block, alibi_slopes, causal_bias, rope_table
+from paperkiln.engine.attention import Block, Factors, alibi_slopes, causal_bias, rope_table
 
 __all__ = [
     "add", "attention", "checkpoint", "concat", "constant", "cross_entropy", "div", "dropout",
@@ -279,23 +279,30 @@ def dropout(x: Tensor, p: float, seed: Sequence[int]) -> Tensor:
 @lru_cache(maxsize=32)
 @torch.inference_mode(False)  # an inference tensor in the cache could not serve a training step
 def _rope_table(
-    n_positions: int, head_dim: int, theta: float, dtype: torch.dtype, device: torch.device
+    n_positions: int,
+    head_dim: int,
+    theta: float,
+    factors: Factors | None,
+    dtype: torch.dtype,
+    device: torch.device,
 ) -> tuple[Tensor, Tensor]:
     """Return cos and sin, each (T, 1, E/2), on the device."""
     cos, sin = (
         torch.tensor(table[:, None, :], dtype=dtype, device=device)
-        for table in rope_table(n_positions, head_dim, theta)
+        for table in rope_table(n_positions, head_dim, theta, factors)
     )
     return cos, sin
 
 
-def rope(x: Tensor, theta: float = 10000.0, interleaved: bool = False) -> Tensor:
+def rope(
+    x: Tensor, theta: float = 10000.0, interleaved: bool = False, factors: Factors | None = None
+) -> Tensor:
     """Rotate each pair of x (B, T, H, E) by its position's angle; position t is row t.
 
     (x1, x2) -> (x1 cos - x2 sin, x2 cos + x1 sin); pairs are (m, m + E/2), or (2m, 2m + 1)
-    when interleaved.
+    when interleaved; pair m's angle is divided by factors[m].
     """
-    cos, sin = _rope_table(x.shape[1], x.shape[3], theta, x.dtype, x.device)
+    cos, sin = _rope_table(x.shape[1], x.shape[3], theta, factors, x.dtype, x.device)
     x1, x2 = (x[..., 0::2], x[..., 1::2]) if interleaved else x.chunk(2, dim=-1)
     rotated = x1 * cos - x2 * sin, x2 * cos + x1 * sin
     return torch.stack(rotated, dim=-1).flatten(-2) if interleaved else torch.cat(rotated, dim=-1)

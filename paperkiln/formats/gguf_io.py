@@ -17,7 +17,8 @@ from paperkiln.errors import PaperkilnError
 from paperkiln.formats.gguf_reader import GgufFile, TensorInfo, open_buffer, read_header
 from paperkiln.formats.gguf_tokenizer import read_tokenizer
 from paperkiln.formats.layout import CANONICAL, GGUF_GPT2, GGUF_LLAMA, Layout, from_layout
-from paperkiln.models.config import ModelConfig
+from paperkiln.formats.rope_scaling import rope_scale
+from paperkiln.models.config import ROPE_FACTORS, ModelConfig
 from paperkiln.spec import explain
 
 if TYPE_CHECKING:
@@ -149,11 +150,11 @@ def _foreign_fields(header: GgufFile, a: str, where: str) -> dict[str, Any]:
     if a == "gpt2":
         eps = _shortest(need("attention.layer_norm_epsilon"))
         return fields | _GPT2 | {"norm_eps": eps}
-    scaling = get("llama.rope.scaling.type", "none")
-    if scaling != "none" or get("llama.rope.dimension_count", head_dim) != head_dim:
+    rope_scale(header.metadata, where)  # refuses what it does not know
+    if (part := get("llama.rope.dimension_count", head_dim)) != head_dim:
         raise PaperkilnError(
-            f"{where}: scaled or partial rotary positions (rope scaling {scaling!r:.40}) are not "
-            "supported; open it with llama.cpp"
+            f"{where}: its heads are rotated in part ({part!r:.20} of {head_dim} dimensions), "
+            "which is not supported; open it with llama.cpp"
         )
     return fields | _LLAMA | {
         "bias": "blk.0.attn_q.bias" in names,
@@ -188,6 +189,11 @@ def load_gguf(
             for name, info in header.tensors.items()
         }
     params = from_layout(config, tensors, LAYOUTS[header.metadata["general.architecture"]], where)
+    if (scale := rope_scale(header.metadata, where)) != 1:
+        import numpy as np
+
+        ones = np.ones(config.head_dim // 2, np.float32)
+        params[ROPE_FACTORS] = params.get(ROPE_FACTORS, ones) * np.float32(scale)
     return config, params, read_tokenizer(header.metadata), header.metadata
 
 

@@ -22,6 +22,7 @@ from paperkiln.formats.hf_config import (
     eos_ids,
     hf_config,
     hf_shape,
+    rope_factors_from_hf,
     why_not_hf,
 )  # fmt: skip
 from paperkiln.formats.layout import (
@@ -35,7 +36,7 @@ from paperkiln.formats.layout import (
 )  # fmt: skip
 from paperkiln.formats.safetensors_io import load_tensors, save_tensors
 from paperkiln.infer.chat_template import CHAT_TEMPLATE_JINJA
-from paperkiln.models.config import ModelConfig
+from paperkiln.models.config import ROPE_FACTORS, ModelConfig
 from paperkiln.train.tokenizers import ASSISTANT, UNKNOWN, USER, Tokenizer
 
 LAYOUTS: dict[Shape | None, Layout] = {"llama": HF_LLAMA, "gpt2": HF_GPT2, None: CANONICAL}
@@ -129,7 +130,11 @@ def from_hf(
     Raises PaperkilnError for a feature, a tensor or a shape that our decoder does not have.
     """
     config = config_from_hf(hf_config, where)
-    return config, params_from_tensors(config, tensors, where)
+    factors = rope_factors_from_hf(hf_config, config, where)
+    params = params_from_tensors(config, tensors, where)
+    if factors:
+        params[ROPE_FACTORS] = np.array(factors, np.float32)
+    return config, params
 
 
 def export_hf(

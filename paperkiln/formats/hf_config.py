@@ -8,6 +8,7 @@ from typing import Any, Literal
 from pydantic import ValidationError
 
 from paperkiln.errors import PaperkilnError
+from paperkiln.formats.rope_scaling import hf_rope_factors
 from paperkiln.models.config import ModelConfig
 from paperkiln.spec import explain
 
@@ -98,6 +99,24 @@ def config_from_hf(hf: Mapping[str, Any], where: str) -> ModelConfig:
         raise _impossible(where, explain(error, ModelConfig)) from error
 
 
+def rope_factors_from_hf(
+    hf: Mapping[str, Any], config: ModelConfig, where: str
+) -> list[float] | None:
+    """Return what each rotary frequency is divided by, (E/2,), or None where they are plain.
+
+    Raises PaperkilnError for a scaling that our decoder does not have.
+    """
+    if config.positional != "rope":
+        return None
+    scaling = _scaling(hf, where)
+    try:
+        return hf_rope_factors(scaling, config.rope_theta, config.head_dim)
+    except KeyError as error:
+        raise _unsupported(where, "rope_scaling", error.args[0]) from error
+    except ValueError as error:
+        raise _impossible(where, str(error)) from error
+
+
 def eos_ids(*configs: Mapping[str, Any]) -> tuple[int, ...]:
     """Return the ids that end a text, the main one first, by the first config that names any."""
     for hf in configs:
@@ -127,12 +146,13 @@ def _table(hf: Mapping[str, Any], key: str, where: str) -> Mapping[str, Any]:
     return value
 
 
+def _scaling(hf: Mapping[str, Any], where: str) -> Mapping[str, Any]:
+    """Return where transformers 4 keeps how rotary positions are scaled, or where 5 does."""
+    return _table(hf, "rope_scaling", where) or _table(hf, "rope_parameters", where)
+
+
 def _llama_fields(hf: Mapping[str, Any], where: str) -> dict[str, Any]:
-    rope = _table(hf, "rope_parameters", where)
-    scaling = _table(hf, "rope_scaling", where) or rope
-    kind = scaling.get("rope_type", scaling.get("type", "default"))
-    if kind != "default":
-        raise _unsupported(where, "rope_scaling", kind)
+    rope, scaling = _table(hf, "rope_parameters", where), _scaling(hf, where)
     if (part := scaling.get("partial_rotary_factor", hf.get("partial_rotary_factor", 1))) != 1:
         raise _unsupported(where, "partial_rotary_factor", part)
     bias = hf.get("attention_bias", False)

@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from paperkiln.errors import PaperkilnError
-from paperkiln.models.config import ModelConfig, parameter_shapes
+from paperkiln.models.config import ROPE_FACTORS, ModelConfig, parameter_shapes
 
 if TYPE_CHECKING:
     import numpy as np
@@ -26,6 +26,7 @@ class Layout(NamedTuple):
     names: dict[str, str | tuple[str, ...]]
     rope: RopeLayout | None = None
     transposed: bool = False  # linear weights are (in, out)
+    rope_factors: str | None = None  # how it calls ROPE_FACTORS, if it has a place for them
 
 
 HF_LLAMA = Layout(
@@ -73,13 +74,15 @@ GGUF_LLAMA = Layout(
         "ffn.in": ("blk.{i}.ffn_gate", "blk.{i}.ffn_up"),
     },
     rope="interleaved",
+    rope_factors="rope_freqs.weight",
 )
 CANONICAL = Layout(
     {stem: stem for stem in ("embed", "pos", "norm", "head")}
     | {
         stem: f"blocks.{{i}}.{stem}"
         for stem in ("norm1", "attn.qkv", "attn.out", "norm2", "ffn.in", "ffn.out")
-    }
+    },
+    rope_factors=ROPE_FACTORS,
 )
 GGUF_GPT2 = Layout(
     _GGUF_BOTH
@@ -125,8 +128,18 @@ def parts(config: ModelConfig, layout: Layout) -> list[Part]:
 def to_layout(
     config: ModelConfig, params: Mapping[str, np.ndarray], layout: Layout
 ) -> dict[str, np.ndarray]:
-    """Return canonical parameters under the names and in the arrangement of a layout."""
+    """Return canonical parameters under the names and in the arrangement of a layout.
+
+    Raises PaperkilnError for rotary factors in a layout that has no place for them.
+    """
     tensors = {}
+    if ROPE_FACTORS in params:
+        if layout.rope_factors is None:
+            raise PaperkilnError(
+                "the model's rotary positions are scaled, which this format has no place for; "
+                "export it as gguf"
+            )
+        tensors[layout.rope_factors] = params[ROPE_FACTORS]
     for part in parts(config, layout):
         rows = params[part.source][part.rows]
         if part.rotary_heads:
@@ -145,6 +158,10 @@ def from_layout(
     import numpy as np
 
     wanted, shapes = parts(config, layout), parameter_shapes(config)
+    if config.positional == "rope" and layout.rope_factors in tensors:
+        n_pairs = config.head_dim // 2
+        wanted.append(Part(layout.rope_factors, ROPE_FACTORS, slice(0, n_pairs), 0, False))
+        shapes[ROPE_FACTORS] = (n_pairs,)
     check_names([part.name for part in wanted], tensors, where)
     for part in wanted:
         rows = (part.rows.stop - part.rows.start, *shapes[part.source][1:])
@@ -166,6 +183,8 @@ def from_layout(
         if part.rotary_heads:
             rows = swap_rotary_pairs(rows, part.rotary_heads, layout.rope)
         params[part.source][part.rows] = rows
+    if not (params.get(ROPE_FACTORS, np.ones(1)) > 0).all():
+        raise PaperkilnError(f"{where}: {layout.rope_factors} divides by what is not above 0")
     return params
 
 

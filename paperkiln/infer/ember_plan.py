@@ -8,12 +8,13 @@ is known to be consistent, so the engine itself need not check.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from paperkiln.errors import PaperkilnError
 from paperkiln.formats.gguf_reader import GgufFile, TensorInfo
+from paperkiln.formats.rope_scaling import rope_scale
 
 # Numbers that ember.c knows these by.
 WEIGHT_TYPES = {
@@ -76,6 +77,8 @@ class Plan(NamedTuple):
 
     shape: Shape
     affines: list[Affine]  # embed, positions, norm, head, then nine for each block
+    rope_scale: float = 1.0  # what every rotary frequency is divided by
+    rope_factors: TensorInfo | None = None  # and what each one is, (E/2,)
 
 
 def make_plan(header: GgufFile, where: str) -> Plan:
@@ -88,7 +91,10 @@ def make_plan(header: GgufFile, where: str) -> Plan:
         )
     read = _read_paperkiln if architecture == "paperkiln" else _read_foreign
     shape = read(_Metadata(header, architecture, where))
-    return Plan(shape, _Finder(header, shape, architecture, where).affines())
+    finder = _Finder(header, shape, architecture, where)
+    scale = rope_scale(header.metadata, where) if architecture == "llama" else 1.0
+    factors = finder.rope_factors()
+    return Plan(shape, finder.affines(), scale, factors)
 
 
 def memory_needed(shape: Shape, n_choices: int) -> int:
@@ -113,11 +119,14 @@ def pack_config(shape: Shape, n_choices: int) -> bytes:
     )  # fmt: skip
 
 
-def frequencies(shape: Shape) -> list[float]:
-    """Return the angle that one position adds: for each rotary pair, or sine and cosine column."""
+def frequencies(shape: Shape, divisors: Sequence[float]) -> list[float]:
+    """Return the angle that one position adds: for each rotary pair, or sine and cosine column.
+
+    A rotary pair's is divided by its divisor.
+    """
     if shape.positional == "rope":  # Su et al. 2021
         E = shape.head_dim
-        return [shape.rope_theta ** (-2 * m / E) for m in range(E // 2)]
+        return [shape.rope_theta ** (-2 * m / E) / divisors[m] for m in range(E // 2)]
     if shape.positional == "sinusoidal":  # Vaswani et al. 2017, section 3.5
         D = shape.d_model
         return [10000.0 ** (-2 * m / D) for m in range((D + 1) // 2)]
@@ -260,11 +269,10 @@ def _read_foreign(m: _Metadata) -> Shape:
             shape, norm="layernorm", norm_eps=eps, activation="gelu_tanh", positional="learned",
             bias=True,
         )  # fmt: skip
-    scaling = m.get("rope.scaling.type", "none")
-    if scaling != "none" or m.get("rope.dimension_count", shape.head_dim) != shape.head_dim:
+    if (part := m.get("rope.dimension_count", shape.head_dim)) != shape.head_dim:
         raise PaperkilnError(
-            f"{m.where}: scaled or partial rotary positions (rope scaling {scaling!r:.40}) are not "
-            "supported; open it with llama.cpp"
+            f"{m.where}: its heads are rotated in part ({part!r:.20} of {shape.head_dim} "
+            "dimensions), which is not supported; open it with llama.cpp"
         )
     return m.even_heads(
         replace(
@@ -287,12 +295,14 @@ _LAYOUTS: dict[str, dict[str, str]] = {
         "norm1": "blocks.{i}.norm1", "q": "blocks.{i}.attn.qkv", "k": "blocks.{i}.attn.qkv",
         "v": "blocks.{i}.attn.qkv", "out": "blocks.{i}.attn.out", "norm2": "blocks.{i}.norm2",
         "gate": "blocks.{i}.ffn.in", "up": "blocks.{i}.ffn.in", "down": "blocks.{i}.ffn.out",
+        "rope_factors": "rope_factors",
     },
     "llama": {
         "embed": "token_embd", "norm": "output_norm", "head": "output",
         "norm1": "blk.{i}.attn_norm", "q": "blk.{i}.attn_q", "k": "blk.{i}.attn_k",
         "v": "blk.{i}.attn_v", "out": "blk.{i}.attn_output", "norm2": "blk.{i}.ffn_norm",
         "gate": "blk.{i}.ffn_gate", "up": "blk.{i}.ffn_up", "down": "blk.{i}.ffn_down",
+        "rope_factors": "rope_freqs",
     },
     "gpt2": {
         "embed": "token_embd", "positions": "position_embd", "norm": "output_norm",
@@ -368,6 +378,12 @@ class _Finder:
         gain = self.tensor(f"{name}.weight", (c.d_model,))
         shift = self.tensor(f"{name}.bias", (c.d_model,)).offset if shifted else 0
         return Affine(gain.offset, 0, shift)
+
+    def rope_factors(self) -> TensorInfo | None:
+        name = f"{self.names.get('rope_factors')}.weight"
+        if self.shape.positional != "rope" or name not in self.header.tensors:
+            return None
+        return self.tensor(name, (self.shape.head_dim // 2,))
 
     def positions(self) -> Affine:
         shape = (self.shape.context_length, self.shape.d_model)

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from paperkiln.models.config import ModelConfig, parameter_shapes
+from paperkiln.models.config import ROPE_FACTORS, ModelConfig, parameter_shapes
 from paperkiln.models.decoder import sinusoidal_table
 
 Affine = tuple[np.ndarray, np.ndarray | None]  # weight (in, out), bias (out,) or none
@@ -98,7 +98,8 @@ def fold(config: ModelConfig, params: dict[str, np.ndarray]) -> FoldedWeights:
     if centred:
         embed = centre(embed)
         positions = None if positions is None else centre(positions)
-    rotations = rotation_table(c) if c.positional == "rope" else None
+    factors = params.get(ROPE_FACTORS)
+    rotations = rotation_table(c, factors) if c.positional == "rope" else None
     head = transposed(*reader(head, None, "norm"))
     return FoldedWeights(embed, positions, rotations, layers, head, post)
 
@@ -146,9 +147,14 @@ def position_table(config: ModelConfig, params: dict[str, np.ndarray]) -> np.nda
     return sinusoidal_table(config.context_length, config.d_model).astype(np.float32)
 
 
-def rotation_table(config: ModelConfig) -> np.ndarray:
-    """Return e^(i p θ^(-2m/E)) for position p and pair m, (C, E/2) complex64 (Su et al. 2021)."""
+def rotation_table(config: ModelConfig, factors: np.ndarray | None = None) -> np.ndarray:
+    """Return e^(i p θ^(-2m/E)) for position p and pair m, (C, E/2) complex64 (Su et al. 2021).
+
+    Each frequency is divided by its factor, where there are any.
+    """
     m = np.arange(config.head_dim // 2)
     frequencies = config.rope_theta ** (-2.0 * m / config.head_dim)
+    if factors is not None:
+        frequencies = frequencies / factors
     angles = np.arange(config.context_length)[:, None] * frequencies
     return np.exp(1j * angles).astype(np.complex64)

@@ -21,6 +21,7 @@ from paperkiln.infer.load import LoadedModel, load_run
 from paperkiln.infer.sampling import GREEDY
 from paperkiln.lab.evaluate import evaluate, scored_bytes
 from paperkiln.lab.records import read_record
+from paperkiln.models.config import ROPE_FACTORS
 from paperkiln.models.decoder import Decoder
 from paperkiln.spec import parse_spec
 from paperkiln.train.data import read_text
@@ -44,8 +45,14 @@ def score_text(model_path: str, text_path: str | None, device: str = "cpu") -> d
     if len(tokens) < 2:
         raise PaperkilnError(f"{source}: {len(tokens)} tokens; at least 2 are needed to score one")
     engine = pick_engine(device)
-    leaves = engine.leaves(engine.parameters(model.params))
-    decoder = Decoder(model.config, leaves, engine.F)
+    params = dict(model.params)
+    factors = params.pop(ROPE_FACTORS, None)
+    decoder = Decoder(
+        model.config,
+        engine.leaves(engine.parameters(params)),
+        engine.F,
+        rope_factors=None if factors is None else tuple(factors.tolist()),
+    )
     result = evaluate(decoder, engine, tokens, n_bytes)
     scores = asdict(result) | {"perplexity": result.perplexity}
     return {"text": source, **scores, "notes": model.notes}

@@ -20,6 +20,11 @@ Activation = Literal[
 Positional = Literal["learned", "sinusoidal", "rope", "alibi", "none"]
 Attention = Literal["exact", "swa"]
 
+# Beside the parameters there may be an array of this name, (E/2,): what each rotary frequency is
+# divided by, in a model whose context was stretched after training. It is not trained, so no spec
+# has it.
+ROPE_FACTORS = "rope_factors.weight"
+
 GATED_ACTIVATIONS = frozenset({"swiglu", "geglu", "reglu"})
 
 # A preset states what differs from the field defaults below.

@@ -33,13 +33,20 @@ class Decoder:
     """A decoder-only transformer over the tensors it is given."""
 
     def __init__(
-        self, config: ModelConfig, parameters: Mapping[str, Any], F: Any, checkpoint: bool = False
+        self,
+        config: ModelConfig,
+        parameters: Mapping[str, Any],
+        F: Any,
+        checkpoint: bool = False,
+        rope_factors: tuple[float, ...] | None = None,
     ) -> None:
         """Wrap `parameters` (arrays become tensors of `F` that need no gradient).
 
-        With `checkpoint`, each block keeps only its input and is recomputed going back.
+        Rotary frequencies are divided by `rope_factors` (E/2,), if given. With `checkpoint`, each
+        block keeps only its input and is recomputed going back.
         """
         self.config, self.F, self.checkpoint = config, F, checkpoint
+        self.rope_factors = rope_factors
         self.parameters = {
             name: F.tensor(p) if isinstance(p, np.ndarray) else p for name, p in parameters.items()
         }
@@ -112,8 +119,8 @@ class Decoder:
         qkv = F.reshape(self._linear(f"{name}.qkv", x), (B, T, H + 2 * K, E))
         q, k, v = qkv[:, :, :H], qkv[:, :, H : H + K], qkv[:, :, H + K :]
         if c.positional == "rope":
-            interleaved = c.rope_layout == "interleaved"
-            q, k = F.rope(q, c.rope_theta, interleaved), F.rope(k, c.rope_theta, interleaved)
+            how = c.rope_theta, c.rope_layout == "interleaved", self.rope_factors
+            q, k = F.rope(q, *how), F.rope(k, *how)
         window = c.window if c.attention == "swa" else None
         out = F.attention(q, k, v, window, c.sinks, alibi=c.positional == "alibi")
         return self._linear(f"{name}.out", F.reshape(out, (B, T, H * E)))
