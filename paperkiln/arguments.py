@@ -77,6 +77,9 @@ def build_parser(cli: Any) -> argparse.ArgumentParser:
         verbs, "chat", cli.chat, "chat runs/tinychat-quick", "chat model.gguf --temperature 0"
     )
     _model_options(p)
+    p.add_argument(
+        "--system", metavar="TEXT", default="", help="system message, if the model takes one"
+    )
 
     p = _verb(verbs, "sample", cli.sample, 'sample runs/shakespeare --prompt "ROMEO:" --tokens 200')
     _model_options(p)

@@ -174,7 +174,11 @@ def chat(args: argparse.Namespace) -> None:
     model = load_run(args.model)
     tell(model.notes)
     session = ChatSession(
-        model.decoder, model.tokenizer, _sampling(args), max_new_tokens=args.tokens
+        model.decoder,
+        model.tokenizer,
+        _sampling(args),
+        max_new_tokens=args.tokens,
+        system=args.system,
     )
     print("Type a message; /help lists the commands.", file=sys.stderr)
     repl(session)

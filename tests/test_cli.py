@@ -355,6 +355,9 @@ def test_chat(cli: Cli, tiny_run: Path, monkeypatch: pytest.MonkeyPatch) -> None
     assert "unknown command /nonsense" in out
     monkeypatch.setattr(sys, "stdin", io.StringIO("hello\n"))
     assert cli("chat", tiny_run / "model.gguf", "--tokens", 5)[0] == 0, "Ctrl-D leaves"
+    code, _, err = cli("chat", tiny_run, "--system", "Be kind.")
+    assert code == 2
+    assert "(paperkiln) has no place for a system message; leave it empty" in err
 
 
 def test_a_model_without_chat_tokens_is_told_apart(

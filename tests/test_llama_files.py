@@ -12,6 +12,7 @@ from typing import Any
 import gguf
 import numpy as np
 import pytest
+from bpe_files import CHATML_TOKENS, LLAMA3_TOKENS, bpe_keys, train_bpe
 from ember_host import ember_tokens, modules, numpy_tokens, open_in_ember
 from llama_cpp import greedy_llama_cpp, llama_cpp
 from sentencepiece_files import quantise, train_vocabulary, vocabulary_keys, write_llama
@@ -22,9 +23,16 @@ from paperkiln.formats.gguf_reader import TensorInfo, read_header
 from paperkiln.formats.gguf_writer import write_gguf
 from paperkiln.infer import ember as host
 from paperkiln.infer.chat import ChatSession
-from paperkiln.infer.chat_template import PLAIN, encode_chat, reply_ends, template_of
+from paperkiln.infer.chat_template import (
+    PLAIN,
+    encode_chat,
+    encode_frame,
+    reply_ends,
+    template_of,
+)  # fmt: skip
 from paperkiln.infer.load import load_run
 from paperkiln.infer.sampling import GREEDY
+from paperkiln.infer.turns import fit_history
 from paperkiln.lab.score import score_text
 from paperkiln.train.tinychat import corpus_text
 from paperkiln.web.chat import Chat
@@ -41,6 +49,7 @@ MIXES: dict[str, str | dict[str, str]] = {
     "Q4_0, as is": {"output.weight": "Q6_K", "token_embd.weight": "Q8_0", "": "Q4_0"},
 }
 TEXT = corpus_text(300, 1)
+TINY = {"D": 32, "H": 2, "K": 2, "F": 32}
 
 ZEPHYR = (  # TinyLlama-1.1B-Chat-v1.0
     "{% for message in messages %}\n{% if message['role'] == 'user' %}\n{{ '<|user|>\n' + "
@@ -67,6 +76,57 @@ CHATML = (
     "{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}"
 )
 JINJA = {"zephyr": ZEPHYR, "llama-2": LLAMA_2, "mistral": MISTRAL, "chatml": CHATML}
+SMOLLM2 = (
+    "{% for message in messages %}{% if loop.first and messages[0]['role'] != 'system' %}"
+    "{{ '<|im_start|>system\nYou are a helpful AI assistant named SmolLM, trained by Hugging Face"
+    "<|im_end|>\n' }}{% endif %}{{'<|im_start|>' + message['role'] + '\n' + message['content'] + "
+    "'<|im_end|>' + '\n'}}{% endfor %}"
+    "{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}"
+)
+QWEN2_5 = (  # without its tools
+    "{%- if tools %}\n    {{- '<|im_start|>system\\n' }}\n    {{- messages[0]['content'] }}\n"
+    "    {{- '<|im_end|>\\n' }}\n{%- else %}\n    {%- if messages[0]['role'] == 'system' %}\n"
+    "        {{- '<|im_start|>system\\n' + messages[0]['content'] + '<|im_end|>\\n' }}\n"
+    "    {%- else %}\n        {{- '<|im_start|>system\\nYou are Qwen, created by Alibaba Cloud. "
+    "You are a helpful assistant.<|im_end|>\\n' }}\n    {%- endif %}\n{%- endif %}\n"
+    "{%- for message in messages %}\n    {%- if (message.role == 'user') or (message.role == "
+    "'system' and not loop.first) or (message.role == 'assistant') %}\n        "
+    "{{- '<|im_start|>' + message.role + '\\n' + message.content + '<|im_end|>' + '\\n' }}\n"
+    "    {%- endif %}\n{%- endfor %}\n{%- if add_generation_prompt %}\n"
+    "    {{- '<|im_start|>assistant\\n' }}\n{%- endif %}\n"
+)
+LLAMA_3 = (
+    "{% set loop_messages = messages %}{% for message in loop_messages %}{% set content = "
+    "'<|start_header_id|>' + message['role'] + '<|end_header_id|>\n\n'+ message['content'] | trim "
+    "+ '<|eot_id|>' %}{% if loop.index0 == 0 %}{% set content = bos_token + content %}{% endif %}"
+    "{{ content }}{% endfor %}{% if add_generation_prompt %}"
+    "{{ '<|start_header_id|>assistant<|end_header_id|>\n\n' }}{% endif %}"
+)
+LLAMA_3_2 = (  # without its tools
+    "{{- bos_token }}\n{%- if not date_string is defined %}\n"
+    "    {%- if strftime_now is defined %}\n"
+    '        {%- set date_string = strftime_now("%d %b %Y") %}\n    {%- else %}\n'
+    '        {%- set date_string = "26 Jul 2024" %}\n    {%- endif %}\n{%- endif %}\n'
+    "{%- if messages[0]['role'] == 'system' %}\n"
+    "    {%- set system_message = messages[0]['content']|trim %}\n"
+    '    {%- set messages = messages[1:] %}\n{%- else %}\n    {%- set system_message = "" %}\n'
+    '{%- endif %}\n{{- "<|start_header_id|>system<|end_header_id|>\\n\\n" }}\n'
+    '{{- "Cutting Knowledge Date: December 2023\\n" }}\n'
+    '{{- "Today Date: " + date_string + "\\n\\n" }}\n{{- system_message }}\n{{- "<|eot_id|>" }}\n'
+    "{%- for message in messages %}\n    {{- '<|start_header_id|>' + message['role'] + "
+    "'<|end_header_id|>\\n\\n'+ message['content'] | trim + '<|eot_id|>' }}\n{%- endfor %}\n"
+    "{%- if add_generation_prompt %}\n"
+    "    {{- '<|start_header_id|>assistant<|end_header_id|>\\n\\n' }}\n{%- endif %}\n"
+)
+LLAMA_3_1 = LLAMA_3_2.replace('strftime_now("%d %b %Y")', '"26 Jul 2024"').replace(
+    "strftime_now is defined", "true"
+)
+BPE_JINJA = {
+    "ChatML": ("smollm", "chatml", CHATML), "SmolLM2": ("smollm", "chatml", SMOLLM2),
+    "Qwen2.5": ("qwen2", "chatml", QWEN2_5), "Llama 3": ("llama-bpe", "llama-3", LLAMA_3),
+    "Llama 3.1": ("llama-bpe", "llama-3", LLAMA_3_1),
+    "Llama 3.2": ("llama-bpe", "llama-3", LLAMA_3_2),
+}  # fmt: skip
 UNKNOWN_JINJA = "{% for m in messages %}### {{ m['role'] }}: {{ m['content'] }}{% endfor %}"
 
 
@@ -195,6 +255,75 @@ class TestChat:
             expected = post("/tokenize", body)["tokens"]
         assert encode_chat(tokenizer, turns, add_generation_prompt=True) == expected
 
+    @pytest.mark.parametrize("name", BPE_JINJA)
+    def test_prompts_of_byte_level_files_are_llama_cpps(self, name: str, tmp_path: Path) -> None:
+        cut, template, jinja = BPE_JINJA[name]
+        specials = LLAMA3_TOKENS if template == "llama-3" else CHATML_TOKENS
+        keys = bpe_keys(train_bpe(cut, specials=specials), cut)
+        path = write_llama(
+            tmp_path / "m.gguf", keys | {"tokenizer.chat_template": jinja}, L=1, **TINY
+        )
+        tokenizer = load_run(path).tokenizer
+        assert template_of(tokenizer).name == template
+        with llama_cpp(path) as post:
+            for system in ("", "Be brief.\nSpeak like a kiln."):
+                turns = [("system", system)] * bool(system) + TURNS
+                if template == "chatml":  # which keeps the space around a text
+                    turns = [(role, text.strip()) for role, text in turns]
+                messages = [{"role": role, "content": text} for role, text in turns]
+                prompt = post("/apply-template", {"messages": messages})["prompt"]
+                body = {"content": prompt, "add_special": True, "parse_special": True}
+                found = post("/tokenize", body)["tokens"]
+                # llama.cpp puts a BOS before one that the template wrote, and warns of it.
+                expected = found[1:] if found[0] == found[1] else found
+                turns = [turn for turn in turns if turn[0] != "system"]
+                ids = encode_chat(tokenizer, turns, system=system, add_generation_prompt=True)
+                assert ids == expected, prompt
+        ends, stops = reply_ends(tokenizer)
+        assert 2 in ends
+        assert not {tokenizer.tokens[i] for i in ends} & set(stops)
+
+    @pytest.mark.parametrize("name", ["zephyr", "chatml"])
+    def test_a_system_message_in_front(self, name: str, make: Any) -> None:
+        path = make(template=JINJA[name], L=1)
+        tokenizer = load_run(path).tokenizer
+        messages = [{"role": r, "content": t} for r, t in [("system", "Be kind."), *TURNS]]
+        with llama_cpp(path) as post:
+            prompt = post("/apply-template", {"messages": messages})["prompt"]
+            body = {"content": prompt, "add_special": True, "parse_special": True}
+            expected = post("/tokenize", body)["tokens"]
+        ids = encode_chat(tokenizer, TURNS, system="Be kind.", add_generation_prompt=True)
+        assert ids == expected
+
+    @pytest.mark.parametrize("template", ["", LLAMA_2, MISTRAL, UNKNOWN_JINJA])
+    def test_no_place_for_a_system_message(
+        self, template: str, make: Any, modules: list[Path]
+    ) -> None:
+        path = make(template=template, L=1)
+        said = "no place for a system message|takes no system message"
+        chat = Chat(open_in_ember(modules[0], path), host.generate, "m.gguf")
+        with pytest.raises(PaperkilnError, match=said):
+            chat.begin([["user", "hi"]], {"system": "Be kind."})
+        chat.begin([["user", "hi"]], {"system": "  "})
+        if template:
+            model = load_run(path)
+            with pytest.raises(PaperkilnError, match=said):
+                ChatSession(model.decoder, model.tokenizer, system="Be kind.")
+
+    def test_a_system_message_stays_while_turns_go(self, make: Any) -> None:
+        model = load_run(make(template=ZEPHYR, L=1))
+        session = ChatSession(
+            model.decoder, model.tokenizer, GREEDY, max_new_tokens=8, system="Be kind."
+        )
+        start = encode_frame(model.tokenizer, "Be kind.")[0]
+        for text in ("word " * 500, "hi", "word " * 15, "and you?"):
+            list(session.reply(text))
+            ids, _, _ = fit_history(model.tokenizer, session.history, "well?", 120, session.system)
+            assert ids[: len(start)] == start
+        session = ChatSession(model.decoder, model.tokenizer, system="word " * 500)
+        with pytest.raises(PaperkilnError, match=r"leaves no room in the context.*shorten it"):
+            session.reply("hi")
+
     def test_a_template_that_is_not_known(self, make: Any, modules: list[Path]) -> None:
         model = open_in_ember(modules[0], make(template=UNKNOWN_JINJA, L=1))
         chat = Chat(model, host.generate, "m.gguf")
@@ -260,6 +389,8 @@ class TestChat:
         tokenizer = load_run(make(L=1)).tokenizer
         tokenizer.chat_template = "<|user|>\n" * 200_000
         assert template_of(tokenizer) is PLAIN
+        tokenizer.chat_template = "<|im_start|>system\n" * 200_000
+        assert template_of(tokenizer).preset is None
 
 
 def test_a_text_is_scored_whole_after_the_token_that_begins_it(make: Any, tmp_path: Path) -> None:

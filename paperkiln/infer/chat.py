@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Iterator
 from random import Random
 
-from paperkiln.infer.chat_template import Message, reply_ends
+from paperkiln.infer.chat_template import Message, encode_frame, reply_ends
 from paperkiln.infer.decode import NumpyDecoder
 from paperkiln.infer.generate import Result, few_blas_threads, generate
 from paperkiln.infer.sampling import Sampling
@@ -32,12 +32,15 @@ class ChatSession:
         sampling: Sampling | None = None,
         *,
         max_new_tokens: int = 256,
+        system: str = "",
     ) -> None:
-        """Start an empty conversation.
+        """Start an empty conversation, under a system message if one is given.
 
-        Raises PaperkilnError when the tokenizer has no chat tokens.
+        Raises PaperkilnError when the tokenizer has no chat tokens, or no place for the message.
         """
         self._end_ids, self._stop = reply_ends(tokenizer)
+        self.system = system.strip()
+        encode_frame(tokenizer, self.system)  # refuses it now, not at the first question
         self.model, self.tokenizer = model, tokenizer
         self.sampling, self.max_new_tokens = sampling or Sampling(), max_new_tokens
         self.reset()
@@ -57,7 +60,7 @@ class ChatSession:
         context_length = self.model.config.context_length
         # A quarter of the context at least is the reply's, so that the window need not move in it.
         room = context_length - min(self.max_new_tokens, context_length // 4)
-        ids, dropped, n_cut = fit_history(self.tokenizer, self.history, text, room)
+        ids, dropped, n_cut = fit_history(self.tokenizer, self.history, text, room, self.system)
         messages = [*self.history[dropped:], ("user", text)]
         limit = max(1, min(self.max_new_tokens, context_length - len(ids)))
         self.note = describe(self.tokenizer, text, n_cut, is_first=not self.history)

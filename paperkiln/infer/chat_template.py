@@ -8,6 +8,7 @@ Jinja, a program: it is never run, only recognised. Standard library only: the b
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from datetime import date
 from typing import NamedTuple
 
 from paperkiln.errors import PaperkilnError
@@ -30,8 +31,9 @@ CHAT_TEMPLATE_JINJA = (
 class ChatTemplate(NamedTuple):
     """How the turns of a chat are written.
 
-    In `user`, `assistant` and `reply`, {bos} and {eos} are the tokens that begin and end a text,
-    and the name of a special token is that token where the tokenizer has it, else plain text.
+    In `system`, `user`, `assistant` and `reply`, {bos} and {eos} are the tokens that begin and end
+    a text, and the name of a special token is that token where the tokenizer has it, else plain
+    text.
     """
 
     name: str
@@ -39,6 +41,8 @@ class ChatTemplate(NamedTuple):
     user: tuple[str, str]  # before and after the text
     assistant: tuple[str, str]
     reply: str  # what the model answers after
+    system: tuple[str, str] | None = None  # before and after a system message, if it takes one
+    preset: str | None = None  # the system message that it writes where a chat has none
     stops: tuple[str, ...] = ()  # what ends a reply, beside the end of the text
     trims: bool = False  # whitespace around a text is left out
     note: str = ""  # for the user
@@ -50,7 +54,24 @@ class ChatTemplate(NamedTuple):
         """
         if role not in ("user", "assistant"):
             raise PaperkilnError(f"chat role {role!r} is not known: use user or assistant")
-        before, after = self.user if role == "user" else self.assistant
+        return self._around(text, *(self.user if role == "user" else self.assistant))
+
+    def opening(self, system: str) -> list[tuple[str, bool]]:
+        """Return what stands before the first turn: a system message, given or the preset one.
+
+        Raises PaperkilnError where one is given and the template has no place for it.
+        """
+        text = system or self.preset
+        if text is None:
+            return []
+        if self.system is None:
+            raise PaperkilnError(
+                f"this model's chat template ({self.name}) has no place for a system message; "
+                "leave it empty"
+            )
+        return self._around(text, *self.system)
+
+    def _around(self, text: str, before: str, after: str) -> list[tuple[str, bool]]:
         return [(before, True), (text.strip() if self.trims else text, False), (after, True)]
 
 
@@ -63,17 +84,28 @@ PLAIN = ChatTemplate(
     trims=True, note="paperkiln does not know this model's chat template and writes the turns as "
     "User: and Assistant:",
 )  # fmt: skip
+_KNOWLEDGE = "Cutting Knowledge Date: December 2023"
 # The first whose marks are found counts; PLAIN where none is. A newline is written "\\n" in them.
 TEMPLATES = (
     OURS,
     ChatTemplate(  # TinyLlama-Chat too
         "zephyr", ("<|user|>\\n", "eos_token"), ("<|user|>\n", "{eos}\n"),
-        ("<|assistant|>\n", "{eos}\n"), "<|assistant|>\n", stops=("<|user|>", "<|assistant|>"),
+        ("<|assistant|>\n", "{eos}\n"), "<|assistant|>\n", ("<|system|>\n", "{eos}\n"),
+        stops=("<|user|>", "<|assistant|>"),
     ),
-    ChatTemplate(
+    ChatTemplate(  # Qwen, SmolLM
         "chatml", ("<|im_start|>",), ("<|im_start|>user\n", "<|im_end|>\n"),
         ("<|im_start|>assistant\n", "<|im_end|>\n"), "<|im_start|>assistant\n",
-        stops=("<|im_end|>", "<|im_start|>"),
+        ("<|im_start|>system\n", "<|im_end|>\n"),
+        stops=("<|im_end|>", "<|im_start|>", "<|endoftext|>"),
+    ),
+    ChatTemplate(
+        "llama-3", ("<|start_header_id|>", "<|eot_id|>"),
+        ("<|start_header_id|>user<|end_header_id|>\n\n", "<|eot_id|>"),
+        ("<|start_header_id|>assistant<|end_header_id|>\n\n", "<|eot_id|>"),
+        "<|start_header_id|>assistant<|end_header_id|>\n\n",
+        ("<|start_header_id|>system<|end_header_id|>\n\n", "<|eot_id|>"),
+        stops=("<|eot_id|>", "<|eom_id|>", "<|end_of_text|>", "<|start_header_id|>"), trims=True,
     ),
     ChatTemplate(
         "llama-2", ("bos_token + '[INST] '",), ("{bos}[INST] ", " [/INST]"), (" ", " {eos}"),
@@ -89,8 +121,23 @@ TEMPLATES = (
 def template_of(tokenizer: Tokenizer) -> ChatTemplate | None:
     """Return the template a tokenizer's model was made for, or None if it was made for no chat."""
     if jinja := tokenizer.chat_template.replace("\n", "\\n"):
-        return next((t for t in TEMPLATES if all(mark in jinja for mark in t.marks)), PLAIN)
+        found = next((t for t in TEMPLATES if all(mark in jinja for mark in t.marks)), PLAIN)
+        return _with_preset(found, jinja)
     return OURS if tokenizer.specials.keys() >= set(OURS.stops) else None
+
+
+def _with_preset(template: ChatTemplate, jinja: str) -> ChatTemplate:
+    """Return a template with the system message that its text writes by itself."""
+    if template.name == "chatml":  # SmolLM2 and Qwen2 hold theirs as one piece of text
+        for part in jinja.split("<|im_start|>system\\n")[1:]:
+            preset, end, _ = part.partition("<|im_end|>")
+            if end and not set(preset) & set("'\"{}"):
+                return template._replace(preset=preset.replace("\\n", "\n"))
+    if template.name == "llama-3" and _KNOWLEDGE in jinja:  # 3.1 and later, system message or not
+        before, after = template.system
+        lead = f"{_KNOWLEDGE}\nToday Date: {date.today():%d %b %Y}\n\n"  # as llama.cpp has it
+        return template._replace(system=(before + lead, after), preset="")
+    return template
 
 
 def render_chat(messages: Iterable[Message], *, add_generation_prompt: bool = False) -> str:
@@ -103,25 +150,34 @@ def render_chat(messages: Iterable[Message], *, add_generation_prompt: bool = Fa
 
 
 def encode_chat(
-    tokenizer: Tokenizer, messages: Iterable[Message], *, add_generation_prompt: bool = False
+    tokenizer: Tokenizer,
+    messages: Iterable[Message],
+    *,
+    system: str = "",
+    add_generation_prompt: bool = False,
 ) -> list[int]:
     """The conversation as ids; a special string inside a text stays text and opens no turn.
 
-    Raises PaperkilnError for another role than user and assistant, and for a tokenizer that has
-    neither a template nor our special tokens of chat.
+    Raises PaperkilnError for another role than user and assistant, for a system message that the
+    template has no place for, and for a tokenizer that has neither a template nor our special
+    tokens of chat.
     """
     template = _template_needed(tokenizer)
-    parts = [part for message in messages for part in template.parts(*message)]
+    parts = template.opening(system)
+    parts += [part for message in messages for part in template.parts(*message)]
     parts += [(template.reply, True)] if add_generation_prompt else []
     return tokenizer.begin(_encode(tokenizer, parts))
 
 
-def encode_frame(tokenizer: Tokenizer) -> tuple[list[int], list[int]]:
+def encode_frame(tokenizer: Tokenizer, system: str = "") -> tuple[list[int], list[int]]:
     """Return the ids before and after the text of a lone question that waits for its reply."""
     template = _template_needed(tokenizer)
     before, after = template.user
-    ends = [(after, True), (template.reply, True)]
-    return tokenizer.begin(_encode(tokenizer, [(before, True)])), _encode(tokenizer, ends)
+    begins, ends = (
+        [*template.opening(system), (before, True)],
+        [(after, True), (template.reply, True)],
+    )
+    return tokenizer.begin(_encode(tokenizer, begins)), _encode(tokenizer, ends)
 
 
 def reply_ends(tokenizer: Tokenizer) -> tuple[set[int], list[str]]:

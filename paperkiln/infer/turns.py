@@ -5,23 +5,24 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 
+from paperkiln.errors import PaperkilnError
 from paperkiln.infer.chat_template import Message, encode_chat, encode_frame, template_of
 from paperkiln.infer.stream import Piece
 from paperkiln.train.tokenizers import Tokenizer
 
 
 def fit_history(
-    tokenizer: Tokenizer, history: Sequence[Message], text: str, room: int
+    tokenizer: Tokenizer, history: Sequence[Message], text: str, room: int, system: str = ""
 ) -> tuple[list[int], int, int]:
     """Return (prompt ids, history messages dropped, tokens of `text` cut) for at most `room` ids.
 
     Whole question-and-answer pairs go, the oldest first; a message that is too long alone keeps
-    its end.
+    its end. The system message stays whole: raises PaperkilnError where it leaves no room.
     """
 
     def encoded(dropped: int) -> list[int]:
         messages = [*history[dropped:], ("user", text)]
-        return encode_chat(tokenizer, messages, add_generation_prompt=True)
+        return encode_chat(tokenizer, messages, system=system, add_generation_prompt=True)
 
     if len(ids := encoded(0)) <= room:
         return ids, 0, 0
@@ -30,7 +31,12 @@ def fit_history(
     at = bisect_left(fewer, True, key=lambda dropped: len(encoded(dropped)) <= room)
     if at < len(fewer):
         return encoded(fewer[at]), fewer[at], 0
-    before, after = encode_frame(tokenizer)  # the text alone, the history gone
+    before, after = encode_frame(tokenizer, system)  # the text alone, the history gone
+    if system and len(before) + len(after) >= room:
+        raise PaperkilnError(
+            f"the system message leaves no room in the context: it and its turn take "
+            f"{len(before) + len(after)} tokens of {room}; shorten it"
+        )
     message = tokenizer.encode(text)
     n_cut = len(message) - max(0, room - len(before) - len(after))
     return before + message[n_cut:] + after, len(history), n_cut

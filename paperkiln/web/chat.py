@@ -71,10 +71,15 @@ class Chat:
         # A quarter of the context at least is the reply's, so that the window need not move in it.
         room = context_length - min(limit, context_length // 4)
         tokenizer = self.model.tokenizer
+        system = str(settings.get("system") or "").strip()
         if self.template:
-            ids, dropped, n_cut = fit_history(tokenizer, history, text, room)
+            ids, dropped, n_cut = fit_history(tokenizer, history, text, room, system)
             limit = max(1, min(limit, context_length - len(ids)))
             end_ids, stop = reply_ends(tokenizer)
+        elif system:
+            raise PaperkilnError(
+                "this model was made for no chat: it takes no system message; leave it empty"
+            )
         else:  # a plain language model goes on with the text as it stands
             ids = tokenizer.encode("".join(text for _, text in messages))
             dropped, n_cut, end_ids, stop = 0, max(0, len(ids) - room), set(tokenizer.end_ids), []

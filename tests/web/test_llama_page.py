@@ -6,7 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from bpe_files import bpe_keys, train_bpe
 from sentencepiece_files import train_vocabulary, vocabulary_keys, write_llama
 from visitors import Visit
 
@@ -14,6 +16,12 @@ from paperkiln.train.tinychat import corpus_text
 
 Visitor = Callable[..., Visit]
 ZEPHYR = "{{ '<|user|>\n' + message['content'] + eos_token }}{{ '<|assistant|>\n' }}"
+SMOLLM2 = (
+    "{% for message in messages %}{% if loop.first and messages[0]['role'] != 'system' %}"
+    "{{ '<|im_start|>system\nYou are a helpful AI assistant<|im_end|>\n' }}{% endif %}"
+    "{{'<|im_start|>' + message['role'] + '\n' + message['content'] + '<|im_end|>' + '\n'}}"
+    "{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}"
+)
 UNKNOWN = "{{ '### ' + message['content'] }}"
 
 
@@ -44,6 +52,33 @@ def test_a_file_like_tinyllama_chats(
     assert tab.locator(".turn.assistant .said").inner_text().strip()
     said = tab.get_by_text("does not know this model's chat template").count()
     assert said == (template == UNKNOWN)
+
+
+def test_a_file_like_smollm2_chats(visit: Visitor, tmp_path: Path) -> None:
+    """Byte-level BPE, ChatML with a preset system message, scaled rotary positions."""
+    keys = bpe_keys(train_bpe("smollm"), "smollm") | {
+        "general.name": "Smol", "tokenizer.chat_template": SMOLLM2,
+    }  # fmt: skip
+    path = write_llama(tmp_path / "smol.gguf", keys, "Q8_0", rope_freqs=np.full(16, 4.0))
+    tab = visit().open("chat.html")
+    tab.get_by_label("Open a GGUF file").set_input_files(path)
+    tab.get_by_text(f"{len(keys['tokenizer.ggml.tokens'])} tokens").wait_for()
+    assert tab.get_by_text("Smol", exact=True).count()
+    ask(tab, "Grüße! 12 日本 🦙")
+    tab.locator(".turn.assistant .figures").first.wait_for()
+    assert tab.locator(".turn.assistant .said").inner_text().strip()
+    assert not tab.get_by_text("does not know this model's chat template").count()
+    tab.get_by_role("button", name="Settings").click()
+    tab.get_by_label("System message").fill("Be brief.")
+    tab.keyboard.press("Escape")
+    ask(tab, "And now?")
+    tab.locator(".turn.assistant .figures").nth(1).wait_for()
+    assert not tab.get_by_role("alert").count()
+    tab.get_by_role("button", name="Settings").click()
+    tab.get_by_label("System message").fill("word " * 200)
+    tab.keyboard.press("Escape")
+    ask(tab, "Too long?")
+    tab.get_by_role("alert").filter(has_text="leaves no room in the context").wait_for()
 
 
 def test_a_file_is_kept_until_it_is_forgotten(

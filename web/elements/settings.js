@@ -1,4 +1,4 @@
-/** How the next token is chosen: values, kept in this browser, and their form. */
+/** How a reply is made: values, kept in this browser, and their form. */
 
 import { h } from "./element.js";
 
@@ -45,6 +45,7 @@ export class Settings {
       Object.entries(FIELDS).map(([name, { value }]) => [name, value]),
     );
     this.values.seed = null;
+    this.values.system = "";
     try {
       this.take(JSON.parse(localStorage.getItem(KEY) ?? "{}"));
     } catch {
@@ -57,10 +58,11 @@ export class Settings {
     for (const [name, { min, max }] of Object.entries(FIELDS)) {
       if (kept[name] >= min && kept[name] <= max) this.values[name] = Number(kept[name]);
     }
+    if (typeof kept.system === "string") this.values.system = kept.system;
     if (Number.isSafeInteger(kept.seed) && kept.seed >= 0) this.values.seed = kept.seed;
   }
 
-  /** @param {string} name @param {number | null} value */
+  /** @param {string} name @param {number | string | null} value */
   set(name, value) {
     this.values[name] = value;
     try {
@@ -99,9 +101,22 @@ export class Settings {
         if (valid) this.set("seed", seed.value.trim() === "" ? null : number);
       },
     });
+    const system = h("textarea", {
+      rows: 3,
+      placeholder: "the model's own, if it has one",
+      oninput: () => this.set("system", system.value),
+    });
+    system.value = this.values.system;
     return h(
       "div",
       { class: "settings" },
+      h(
+        "label",
+        { class: "wide" },
+        h("span", {}, "System message"),
+        system,
+        h("small", {}, "Told to the model before the first turn; not every model takes one."),
+      ),
       sliders,
       h(
         "label",
