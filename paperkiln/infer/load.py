@@ -55,7 +55,7 @@ def load_run(path: str | os.PathLike[str]) -> LoadedModel:
             f"{path}: no spec.json (a run folder) and no config.json (a Hugging Face folder)"
         )
     if model.tokenizer is None:
-        raise PaperkilnError(f"{path}: no usable tokenizer ({'; '.join(model.notes)})")
+        raise PaperkilnError(f"{path}: no usable tokenizer: {'; '.join(model.notes)}")
     if model.tokenizer.vocab_size > model.config.vocab_size:
         raise PaperkilnError(
             f"{path}: the tokenizer has {model.tokenizer.vocab_size} tokens, the model only "
