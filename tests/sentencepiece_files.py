@@ -127,20 +127,26 @@ def kind_of(name: str, kinds: dict[str, str]) -> str:
     return next(kind for ending, kind in kinds.items() if name.endswith(ending))
 
 
+# Types that the gguf package reads but cannot make. The standard deviation of a weight whose parts
+# are random bytes, its f16 being 1 (and the least values' f16 so that its mean is 0); where in a
+# block the f16 lies; what the least values' f16, which follows it, is.
+_RANDOM_BLOCKS = {
+    "Q2_K": (14, 80, 1.5), "Q3_K": (43, 108, None), "Q4_K": (190, 0, 7.5), "Q5_K": (390, 0, 15.5),
+    "Q6_K": (1370, 208, None), "IQ4_NL": (70, 0, None),
+}  # fmt: skip
+
+
 def quantise(x: np.ndarray, kind: str) -> np.ndarray:
-    """Return x (rows, n) as GGUF type `kind`; for k-quants, random blocks of about that size."""
-    if kind[-2:] != "_K":
+    """Return x (rows, n) as GGUF type `kind`, or random blocks of about that size."""
+    if kind not in _RANDOM_BLOCKS:
         return gguf.quants.quantize(x, gguf.GGMLQuantizationType[kind])
-    rng, n_blocks, std = np.random.default_rng(x.size), x.size // 256, float(x.std())
-    n_bytes = gguf.GGML_QUANT_SIZES[gguf.GGMLQuantizationType[kind]][1]
+    spread, at, least = _RANDOM_BLOCKS[kind]
+    n_weights, n_bytes = gguf.GGML_QUANT_SIZES[gguf.GGMLQuantizationType[kind]]
+    rng, n_blocks = np.random.default_rng(x.size), x.size // n_weights
     blocks = rng.integers(0, 256, (n_blocks, n_bytes), np.uint8)
-    # A weight is d scale q - dmin least, its parts random: q in 0 .. 15, 0 .. 31 or -32 .. 31.
-    spread = {"Q4_K": 190, "Q5_K": 390, "Q6_K": 1370}[kind]
-    d = (std / spread * rng.uniform(0.5, 1.5, n_blocks)).astype(np.float16)
-    if kind == "Q6_K":
-        blocks[:, -2:] = d.view(np.uint8).reshape(-1, 2)
-    else:
-        middle = 7.5 if kind == "Q4_K" else 15.5
-        blocks[:, 0:2] = d.view(np.uint8).reshape(-1, 2)
-        blocks[:, 2:4] = (d * middle).astype(np.float16).view(np.uint8).reshape(-1, 2)
+    d = (float(x.std()) / spread * rng.uniform(0.5, 1.5, n_blocks)).astype(np.float16)
+    blocks[:, at : at + 2] = d.view(np.uint8).reshape(-1, 2)
+    if least is not None:
+        d_least = (d * least).astype(np.float16)
+        blocks[:, at + 2 : at + 4] = d_least.view(np.uint8).reshape(-1, 2)
     return blocks.reshape(x.shape[0], -1)

@@ -39,15 +39,22 @@ from paperkiln.web.chat import Chat
 
 __all__ = ["modules"]  # a fixture
 
+PACKED = "Q8_0 Q4_0 Q4_1 Q5_0 Q5_1 IQ4_NL Q2_K Q3_K Q4_K Q5_K Q6_K".split()
 LARGER = {"attn_v.weight": "Q6_K", "ffn_down.weight": "Q6_K", "output.weight": "Q6_K"}
 # What llama.cpp names by the first letter and the size: most weights in one type, some in a larger.
 MIXES: dict[str, str | dict[str, str]] = {
-    kind: kind for kind in "F32 F16 BF16 Q8_0 Q4_0 Q4_K Q5_K Q6_K".split()
+    kind: kind for kind in ("F32", "F16", "BF16", *PACKED)
 } | {
     "Q4_K_M": LARGER | {"": "Q4_K"},
     "Q5_K_M": LARGER | {"": "Q5_K"},
+    "Q3_K_M": LARGER | {"attn_v.weight": "Q5_K", "ffn_down.weight": "Q4_K", "": "Q3_K"},
+    "Q2_K, as is": LARGER | {"attn_v.weight": "Q4_K", "ffn_down.weight": "Q3_K", "": "Q2_K"},
     "Q4_0, as is": {"output.weight": "Q6_K", "token_embd.weight": "Q8_0", "": "Q4_0"},
+    # Where a row is no multiple of 256, as in SmolLM2-135M, llama.cpp takes the next larger type.
+    "Q4_K_M, rows of 576": {"ffn_down.weight": "Q6_K", "attn_v.weight": "Q8_0", "": "Q5_0"},
+    "Q3_K_M, rows of 576": {"ffn_down.weight": "Q4_K", "attn_v.weight": "Q5_1", "": "IQ4_NL"},
 }
+SMOLLM = {"D": 576, "L": 1, "H": 9, "K": 3, "F": 1536}
 TEXT = corpus_text(300, 1)
 TINY = {"D": 32, "H": 2, "K": 2, "F": 32}
 
@@ -150,7 +157,7 @@ def make(vocabulary: Any, tmp_path: Path) -> Any:
 class TestWeights:
     @pytest.mark.parametrize("mix", MIXES)
     def test_three_engines_say_the_same(self, mix: str, make: Any, modules: list[Path]) -> None:
-        path = make(MIXES[mix])
+        path = make(MIXES[mix], **SMOLLM if "576" in mix else {})
         theirs = load_run(path)
         ids = theirs.tokenizer.begin(theirs.tokenizer.encode(TEXT[:200]))
         expected = theirs.decoder.prefill(ids, theirs.decoder.new_cache(), all_logits=True)
@@ -192,6 +199,21 @@ class TestWeights:
             ours.read([token])
         assert ours.logits() == together
 
+    @pytest.mark.parametrize("n_blocks", [1, 3])
+    @pytest.mark.parametrize("kind", PACKED)
+    def test_rows_of_any_number_of_blocks(
+        self, kind: str, n_blocks: int, make: Any, modules: list[Path]
+    ) -> None:
+        block = gguf.GGML_QUANT_SIZES[gguf.GGMLQuantizationType[kind]][0]
+        path = make(kind, L=1, D=n_blocks * block, H=2, K=1, F=block)
+        theirs = load_run(path)
+        expected = theirs.decoder.prefill([1, 5, 600], theirs.decoder.new_cache())
+        for module in modules:
+            ours = open_in_ember(module, path)
+            check_embedding(ours, theirs.params["embed.weight"])
+            ours.read([1, 5, 600])
+            np.testing.assert_allclose(ours.logits(), expected, rtol=0, atol=1e-3)
+
     @pytest.mark.parametrize("kind", sorted({*MIXES} & set(gguf.GGMLQuantizationType.__members__)))
     def test_numpy_reads_them_as_the_package_does(self, kind: str) -> None:
         x = np.random.default_rng(0).normal(size=(5, 512)).astype(np.float32)
@@ -213,17 +235,32 @@ class TestWeights:
         with pytest.raises(PaperkilnError, match="not finite"):
             ember_tokens(ours, [1], 5, GREEDY)
 
+    @pytest.mark.parametrize("kind", PACKED)
+    def test_a_row_that_ends_within_a_block(
+        self, kind: str, make: Any, modules: list[Path]
+    ) -> None:
+        path = make("F32", L=1, D=144, H=2, K=1, F=256)
+        change_type(path, gguf.GGMLQuantizationType[kind])
+        for open_it in (load_run, lambda path: open_in_ember(modules[0], path)):
+            with pytest.raises(PaperkilnError, match=f"{kind.lower()} needs rows that are"):
+                open_it(path)
+
     def test_a_type_that_neither_reads(self, make: Any, modules: list[Path]) -> None:
         path = make("F32", L=1)
-        name, data = b"blk.0.attn_q.weight", path.read_bytes()
-        at = data.index(name) + len(name) + 4 + 16
-        path.write_bytes(data[:at] + (25).to_bytes(4, "little") + data[at + 4 :])
+        change_type(path, gguf.GGMLQuantizationType.I16)
         with pytest.raises(
             PaperkilnError, match="is i16, and this engine reads f32, f16, bf16, q8_0"
         ):
             open_in_ember(modules[0], path)
         with pytest.raises(PaperkilnError, match="is i16, which is not read here"):
             load_run(path)
+
+
+def change_type(path: Path, kind: int) -> None:
+    """Write another type into the header where it says what one tensor is."""
+    name, data = b"blk.0.attn_q.weight", path.read_bytes()
+    at = data.index(name) + len(name) + 4 + 16  # two dimensions
+    path.write_bytes(data[:at] + kind.to_bytes(4, "little") + data[at + 4 :])
 
 
 def check_embedding(model: host.Ember, embedding: np.ndarray) -> None:

@@ -18,7 +18,8 @@ from paperkiln.formats.rope_scaling import rope_scale
 
 # Numbers that ember.c knows these by.
 WEIGHT_TYPES = {
-    "f32": 0, "f16": 1, "bf16": 30, "q8_0": 8, "q4_0": 2, "q4_k": 12, "q5_k": 13, "q6_k": 14,
+    "f32": 0, "f16": 1, "bf16": 30, "q8_0": 8, "q4_0": 2, "q4_1": 3, "q5_0": 6, "q5_1": 7,
+    "iq4_nl": 20, "q2_k": 10, "q3_k": 11, "q4_k": 12, "q5_k": 13, "q6_k": 14,
 }  # fmt: skip
 POSITIONS = {"none": 0, "learned": 1, "sinusoidal": 2, "rope": 3, "alibi": 4}
 ACTIVATIONS = {

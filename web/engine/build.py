@@ -28,7 +28,7 @@ def build(out: Path) -> list[Path]:
     Raises RuntimeError with the compiler's first complaint.
     """
     out.mkdir(parents=True, exist_ok=True)
-    sources = [str(HERE / name) for name in ("ember.c", "linear.c")]
+    sources = [str(HERE / name) for name in ("ember.c", "linear.c", "weights.c")]
     made = []
     for name, flags in BUILDS.items():
         target = out / name

@@ -1,8 +1,9 @@
 /* ember: a decoder-only transformer in one WebAssembly module, with no libc and no imports.
 
    The whole GGUF file lies in this module's memory and the weights are used where they lie
-   (linear.c). The host (paperkiln/infer/ember.py) reads the file's header, checks it, and fills
-   in two things: Config, what the model is, and a table of Affine, where each weight begins.
+   (weights.c, linear.c). The host (paperkiln/infer/ember.py) reads the file's header, checks it,
+   and fills in two things: Config, what the model is, and a table of Affine, where each weight
+   begins.
    Nothing is checked twice: the host vouches for every address and dimension it writes here.
 
    How a host uses it:
@@ -548,6 +549,7 @@ i32 EXPORT(ember_allocate)(void) {
     scratch.quantised = take(BLOCK * widest * sizeof(i16));
     scratch.scales = take(BLOCK * (widest / GROUP + 1) * sizeof(f32));
     scratch.sums = take(BLOCK * (widest / GROUP + 1) * sizeof(f32));
+    scratch.half_sums = take(2 * BLOCK * (widest / GROUP + 1) * sizeof(f32));
     state.candidates = take((u64)c->n_choices * sizeof(Candidate));
     state.keys = take(cache);
     state.values = take(cache);
