@@ -23,6 +23,13 @@ SMOLLM2 = (
     "{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}"
 )
 UNKNOWN = "{{ '### ' + message['content'] }}"
+# Types of most weights, of the values' projection, of the head.
+FILES = {
+    "Q4_K_M": ("Q4_K", "Q6_K", "Q6_K"),
+    "Q3_K_M": ("Q3_K", "Q5_K", "Q6_K"),
+    "Q2_K": ("Q2_K", "Q4_1", "Q5_1"),
+    "IQ4_NL": ("IQ4_NL", "Q5_0", "Q4_0"),
+}
 
 
 @pytest.fixture(scope="module")
@@ -36,13 +43,18 @@ def ask(tab: Any, text: str) -> None:
     box.press("Enter")
 
 
-@pytest.mark.parametrize("template", [ZEPHYR, UNKNOWN, ""], ids=["known", "unknown", "none"])
+@pytest.mark.parametrize(
+    ("template", "file"),
+    [(ZEPHYR, "Q4_K_M"), (UNKNOWN, "Q3_K_M"), ("", "Q2_K"), (ZEPHYR, "IQ4_NL")],
+    ids=list(FILES),
+)
 def test_a_file_like_tinyllama_chats(
-    template: str, visit: Visitor, vocabulary: Any, tmp_path: Path
+    template: str, file: str, visit: Visitor, vocabulary: Any, tmp_path: Path
 ) -> None:
-    kinds = {"attn_v.weight": "Q6_K", "output.weight": "Q6_K", "": "Q4_K"}
+    most, values, head = FILES[file]
+    kinds = {"attn_v.weight": values, "output.weight": head, "": most}
     keys = vocabulary_keys(vocabulary, template) | {"general.name": "Tiny Llama"}
-    path = write_llama(tmp_path / "tiny.Q4_K_M.gguf", keys, kinds)
+    path = write_llama(tmp_path / f"tiny.{file}.gguf", keys, kinds)
     tab = visit().open("chat.html")
     tab.get_by_label("Open a GGUF file").set_input_files(path)
     tab.get_by_text("600 tokens").wait_for()
