@@ -224,8 +224,9 @@ class TestWeights:
         expected = gguf.quants.dequantize(data, gguf.GGMLQuantizationType[kind])
         np.testing.assert_array_equal(found, expected)
 
-    def test_any_bytes_do_no_harm(self, make: Any, modules: list[Path]) -> None:
-        path = make(MIXES["Q5_K_M"], L=1)
+    @pytest.mark.parametrize("kind", PACKED)
+    def test_any_bytes_do_no_harm(self, kind: str, make: Any, modules: list[Path]) -> None:
+        path = make(kind, L=1)
         data, header = bytearray(path.read_bytes()), read_header(path)
         rng = np.random.default_rng(0)
         for info in header.tensors.values():
