@@ -7,7 +7,8 @@ on_page_markdown    <!-- source: module:name --> becomes that function's text, a
                     <!-- atlas: registry --> the table of findings, studies their list;
                     <!-- finding: ID --> its effect, with a link
 on_page_content     drawings move into the page, so that they follow its light or dark;
-                    links to app: become relative; each live element brings its module
+                    links to app: become relative; options stay in one line;
+                    each live element brings its module
 on_post_page        a name for the search dialog
 """
 
@@ -102,6 +103,7 @@ def on_page_content(html: str, *, page: Page, config: Any, files: Files) -> str:
         lambda m: f'href="{get_relative_url(f"app/{APP_NAMES.get(m[1], m[1])}", page.url)}"',
         html,
     )
+    html = re.sub(r"<code>[^<]*</code>", lambda m: whole_options(m[0]), html)
     used = [path for name, path in ELEMENTS.items() if re.search(rf"<{name}[\s>]", html)]
     page.meta["modules"] = [f"app/{path}" for path in used]
     return html
@@ -271,6 +273,11 @@ def excerpt(module: str, name: str) -> str:
     return (
         f'<div data-search-exclude markdown="1">\n\n{code}\n\n</div>'  # pages explain, code repeats
     )
+
+
+def whole_options(code: str) -> str:
+    """Return code whose options, such as --strict, are not broken at their hyphens."""
+    return re.sub(r"(?<=[>\s])--?[a-z][\w-]*", r'<span class="option">\g<0></span>', code)
 
 
 def drawing(docs: Path, here: File, src: str, alt: str) -> str | None:
