@@ -18,6 +18,7 @@ from llama_cpp import greedy_llama_cpp, llama_cpp
 from sentencepiece_files import quantise, train_vocabulary, vocabulary_keys, write_llama
 
 from paperkiln.errors import PaperkilnError
+from paperkiln.formats.export import export_model
 from paperkiln.formats.gguf_io import dequantize
 from paperkiln.formats.gguf_reader import TensorInfo, read_header
 from paperkiln.formats.gguf_writer import write_gguf
@@ -465,3 +466,27 @@ def test_exported_again_it_is_the_same_model(
         assert post("/tokenize", {"content": TEXT[:300], "add_special": True})["tokens"] == (
             model.tokenizer.begin(model.tokenizer.encode(TEXT[:300]))
         )
+
+
+@pytest.mark.parametrize("name", ["SmolLM2", "Llama 3"])
+def test_a_hugging_face_folder_chats_like_the_gguf(name: str, tmp_path: Path) -> None:
+    transformers = pytest.importorskip("transformers")
+    cut, template, jinja = BPE_JINJA[name]
+    specials = LLAMA3_TOKENS if template == "llama-3" else CHATML_TOKENS
+    keys = bpe_keys(train_bpe(cut, specials=specials), cut) | {"tokenizer.chat_template": jinja}
+    path = write_llama(tmp_path / "m.gguf", keys, L=1, **TINY)
+    export_model(path, "hf", "f32", str(tmp_path / "hf"))
+    model, folder = load_run(path), load_run(tmp_path / "hf")
+    ids = encode_chat(model.tokenizer, TURNS, system="Be kind.", add_generation_prompt=True)
+    assert template_of(folder.tokenizer).name == template
+    assert ids == encode_chat(
+        folder.tokenizer, TURNS, system="Be kind.", add_generation_prompt=True
+    )
+    theirs = transformers.AutoTokenizer.from_pretrained(tmp_path / "hf")
+    assert theirs("It's 12.").input_ids == folder.tokenizer.begin(
+        folder.tokenizer.encode("It's 12.")
+    )
+    turns = [("system", "Be kind."), *TURNS]
+    messages = [{"role": role, "content": text} for role, text in turns]
+    found = theirs.apply_chat_template(messages, add_generation_prompt=True, return_dict=False)
+    assert found == ids

@@ -102,8 +102,11 @@ class TestLibrary:
         library = hf.Tokenizer.from_str(json.dumps(data))
         again = Tokenizer.from_json(data)
         assert CUTS[again.cut] == CUTS[cut]
+        assert again.begin_ids == ours(cut).begin_ids
         for text in (*ODD_TEXTS, TEXT):
             assert ids_of(library, text) == ours(cut).encode(text)
+            begun = library.encode(text).ids
+            assert (begun or [2]) == ours(cut).begin(ours(cut).encode(text))
             if "<tool" not in text:
                 assert again.encode(text) == ours(cut).encode(text)
 

@@ -169,14 +169,16 @@ def hf_files(tokenizer: Tokenizer) -> dict[str, dict[str, Any]]:
     end = tokenizer.tokens[tokenizer.eos_id]
     config: dict[str, Any] = {
         "tokenizer_class": "PreTrainedTokenizerFast",
-        "bos_token": end,
+        "bos_token": tokenizer.tokens[(*tokenizer.begin_ids, tokenizer.eos_id)[0]],
         "eos_token": end,
         "pad_token": end,
         "clean_up_tokenization_spaces": False,
     }
     if tokenizer.kind == "word":
         config["unk_token"] = UNKNOWN
-    if USER in tokenizer.specials and ASSISTANT in tokenizer.specials:
+    if tokenizer.chat_template:
+        config["chat_template"] = tokenizer.chat_template
+    elif USER in tokenizer.specials and ASSISTANT in tokenizer.specials:
         config["chat_template"] = CHAT_TEMPLATE_JINJA
     return {"tokenizer.json": tokenizer.to_json(), "tokenizer_config.json": config}
 
@@ -197,6 +199,7 @@ def load_hf(folder: str | os.PathLike[str]) -> HfModel:
     tokenizer, ends = None, _end_ids(folder, hf)
     try:
         tokenizer = Tokenizer.load(folder / "tokenizer.json", ends)
+        tokenizer.chat_template = _chat_template(folder)
     except PaperkilnError as error:
         notes.append(f"loaded without its tokenizer: {error}")
     if tokenizer and tokenizer.vocab_size > config.vocab_size:
@@ -205,6 +208,14 @@ def load_hf(folder: str | os.PathLike[str]) -> HfModel:
             f"{config.vocab_size} rows; they are from different models"
         )
     return HfModel(config, params, tokenizer, notes)
+
+
+def _chat_template(folder: Path) -> str:
+    alone, config = folder / "chat_template.jinja", folder / "tokenizer_config.json"
+    if alone.exists():
+        return alone.read_text(encoding="utf-8", errors="replace")
+    template = read_json(config).get("chat_template") if config.exists() else None
+    return template if isinstance(template, str) else ""
 
 
 def _end_ids(folder: Path, hf: Mapping[str, Any]) -> tuple[int, ...]:

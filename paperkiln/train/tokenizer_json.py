@@ -67,6 +67,7 @@ def write_layout(
     specials: dict[str, int],
     cut: str = "gpt-2",
     user_defined: Mapping[str, int] | None = None,
+    begin_ids: Sequence[int] = (),
 ) -> dict[str, Any]:
     """The contents of tokenizer.json for a vocabulary in id order and merges by rank.
 
@@ -94,10 +95,42 @@ def write_layout(
         "pre_tokenizer": (
             dict(parts[0]) if len(parts) == 1 else {"type": "Sequence", "pretokenizers": parts}
         ),
-        "post_processor": None,
+        "post_processor": _begin_with([tokens[i] for i in begin_ids], vocab),
         "decoder": dict(decoder),
         "model": model,
     }
+
+
+def _begin_with(names: Sequence[str], vocab: Mapping[str, int]) -> dict[str, Any] | None:
+    """The post-processor that puts tokens before every text."""
+    if not names:
+        return None
+    first, second = ({"Sequence": {"id": name, "type_id": i}} for i, name in enumerate("AB"))
+    begins = [{"SpecialToken": {"id": name, "type_id": 0}} for name in names]
+    return {
+        "type": "TemplateProcessing", "single": [*begins, first], "pair": [*begins, first, second],
+        "special_tokens": {n: {"id": n, "ids": [vocab[n]], "tokens": [n]} for n in names},
+    }  # fmt: skip
+
+
+def read_begins(data: Any) -> list[str]:
+    """The names of the tokens that a tokenizer.json puts before every text."""
+    names = []
+    match data.get("post_processor"):
+        case {"type": "Sequence", "processors": [*processors]}:
+            pass
+        case alone:
+            processors = [alone]
+    for processor in processors:
+        match processor:
+            case {"type": "TemplateProcessing", "single": [*parts]}:
+                for part in parts:
+                    match part:
+                        case {"SpecialToken": {"id": str(name)}}:
+                            names.append(name)
+                        case _:
+                            break
+    return names
 
 
 def _parts_of(cut: str) -> list[dict[str, Any]]:
@@ -113,8 +146,7 @@ def read_layout(data: Any) -> tuple[Kind, list[str], list[Merge], dict[str, int]
     """Kind, tokens in id order, merges by rank, specials and the cut of a tokenizer.json.
 
     Read are ours and byte-level BPE cut as one of `pretokenize.CUTS`; all added tokens count as
-    specials, and a post-processor is not applied, for encoding adds no id of its own. Raises
-    PaperkilnError naming what is missing or not supported.
+    specials. Raises PaperkilnError naming what is missing or not supported.
     """
     model = _entry(data, "model", dict)
     # GPT-2's own file is older than the "type" of a model.

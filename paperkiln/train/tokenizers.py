@@ -24,7 +24,7 @@ from typing import Any
 from paperkiln.errors import PaperkilnError
 from paperkiln.formats.atomic import new_file
 from paperkiln.train.pretokenize import CUTS, blocks, bpe_pieces, byte_alphabet, word_pieces
-from paperkiln.train.tokenizer_json import UNKNOWN, Kind, read_layout, write_layout
+from paperkiln.train.tokenizer_json import UNKNOWN, Kind, read_begins, read_layout, write_layout
 
 END_OF_TEXT, USER, ASSISTANT = "<|endoftext|>", "<|user|>", "<|assistant|>"
 SPECIALS = (END_OF_TEXT, USER, ASSISTANT)
@@ -140,8 +140,9 @@ class Tokenizer:
     def to_json(self) -> dict[str, Any]:
         """The contents of a Hugging Face tokenizer.json that gives the same ids."""
         return write_layout(
-            self.kind, self.tokens, self.merges, self.specials, self.cut, self.user_defined
-        )
+            self.kind, self.tokens, self.merges, self.specials, self.cut, self.user_defined,
+            self.begin_ids,
+        )  # fmt: skip
 
     @classmethod
     def from_json(cls, data: Any, ends: Sequence[int] = ()) -> Tokenizer:
@@ -151,7 +152,10 @@ class Tokenizer:
         may. Raises PaperkilnError naming what is missing in it or what is not supported.
         """
         *layout, cut = read_layout(data)
-        return cls(*layout, ends, cut=cut)
+        tokenizer = cls(*layout, ends, cut=cut)
+        begins = [tokenizer.specials.get(name) for name in read_begins(data)]
+        tokenizer.begin_ids = tuple(i for i in begins if i is not None)
+        return tokenizer
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write tokenizer.json, whole or not at all. Raises PaperkilnError."""
