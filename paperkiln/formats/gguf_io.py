@@ -188,8 +188,9 @@ def load_gguf(
             name: dequantize(info, buffer[info.offset : info.offset + info.n_bytes], where)
             for name, info in header.tensors.items()
         }
-    params = from_layout(config, tensors, LAYOUTS[header.metadata["general.architecture"]], where)
-    if (scale := rope_scale(header.metadata, where)) != 1:
+    architecture = header.metadata["general.architecture"]
+    params = from_layout(config, tensors, LAYOUTS[architecture], where)
+    if architecture == "llama" and (scale := rope_scale(header.metadata, where)) != 1:
         import numpy as np
 
         ones = np.ones(config.head_dim // 2, np.float32)

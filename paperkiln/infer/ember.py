@@ -22,13 +22,11 @@ from paperkiln.formats.gguf_reader import GgufFile, read_beginning
 from paperkiln.formats.gguf_tokenizer import read_tokenizer
 from paperkiln.infer.ember_plan import (
     MAX_CHOICES,
-    Plan,
-    frequencies,
     make_plan,
     memory_needed,
     pack_config,
-    slopes,
 )  # fmt: skip
+from paperkiln.infer.ember_positions import frequencies, rope_divisors, slopes
 from paperkiln.infer.sampling import GREEDY, Sampling
 from paperkiln.infer.stream import Piece, Result, StopReason, TextStream
 from paperkiln.train.tokenizers import Tokenizer
@@ -126,7 +124,7 @@ class Ember:
         place = lambda offset: offset and file + offset  # noqa: E731 (0 stays: not there)
         table = [n for a in plan.affines for n in (place(a.weight), a.kind, place(a.bias))]
         machine.write(self.addresses.weights, struct.pack(f"<{len(table)}I", *table))
-        divisors = read_divisors(machine, plan, file, where)
+        divisors = rope_divisors(plan, lambda at, n: machine.read(file + at, n), where)
         angles, per_head = frequencies(self.shape, divisors), slopes(self.shape)
         machine.write(self.addresses.frequencies, struct.pack(f"<{len(angles)}d", *angles))
         machine.write(self.addresses.slopes, struct.pack(f"<{len(per_head)}f", *per_head))
@@ -258,20 +256,6 @@ def read_header(machine: Machine, file: int, size: int, where: str) -> GgufFile:
     while (header := read_beginning(machine.read(file, n), size, where)) is None:
         n = min(size, 4 * n)
     return header
-
-
-def read_divisors(machine: Machine, plan: Plan, file: int, where: str) -> list[float]:
-    """Return what each rotary frequency of a plan is divided by, (E/2,).
-
-    Raises PaperkilnError where that is not above 0.
-    """
-    n_pairs, info = plan.shape.head_dim // 2, plan.rope_factors
-    if info is None:
-        return [plan.rope_scale] * n_pairs
-    factors = struct.unpack(f"<{n_pairs}f", machine.read(file + info.offset, info.n_bytes))
-    if not all(factor > 0 for factor in factors):
-        raise PaperkilnError(f"{where}: {info.name} divides by what is not above 0")
-    return [plan.rope_scale * factor for factor in factors]
 
 
 def load(machine: Machine, data: bytes, **options: Any) -> Ember:

@@ -8,7 +8,7 @@ is known to be consistent, so the engine itself need not check.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -118,34 +118,6 @@ def pack_config(shape: Shape, n_choices: int) -> bytes:
         c.rope_layout == "half", c.window if swa else 0, c.sinks if swa else 0,
         c.norm_eps, c.head_dim**-0.5, c.d_model**0.5 if c.scale_embeddings else 1.0,
     )  # fmt: skip
-
-
-def frequencies(shape: Shape, divisors: Sequence[float]) -> list[float]:
-    """Return the angle that one position adds: for each rotary pair, or sine and cosine column.
-
-    A rotary pair's is divided by its divisor.
-    """
-    if shape.positional == "rope":  # Su et al. 2021
-        E = shape.head_dim
-        return [shape.rope_theta ** (-2 * m / E) / divisors[m] for m in range(E // 2)]
-    if shape.positional == "sinusoidal":  # Vaswani et al. 2017, section 3.5
-        D = shape.d_model
-        return [10000.0 ** (-2 * m / D) for m in range((D + 1) // 2)]
-    return []
-
-
-def slopes(shape: Shape) -> list[float]:
-    """Return each head's ALiBi slope (Press et al. 2021), as the paper's code has them.
-
-    For a count that is no power of two: the slopes of the power of two below, then every second
-    one of the power above.
-    """
-    if shape.positional != "alibi":
-        return []
-    below = 1 << (shape.n_heads.bit_length() - 1)
-    powers = [2 ** (-8 * (h + 1) / below) for h in range(below)]
-    above = [2 ** (-8 * (h + 1) / (2 * below)) for h in range(0, 2 * below, 2)]
-    return (powers + above)[: shape.n_heads]
 
 
 # ---- Metadata
