@@ -57,13 +57,11 @@ static void quantise(Input *in) {
                 scratch.quantised[(t * n_groups + g) * 4 + i / 8] = (s8)eight;
                 total[i / 16] += (i4)wasm_i32x4_extadd_pairwise_i16x8(eight);
             }
-            i32 at = t * n_groups + g, sums[2]; /* of each half */
-            EACH(h, 2) {
-                sums[h] = total[h][0] + total[h][1] + total[h][2] + total[h][3];
-                scratch.half_sums[2 * at + h] = scale * sums[h];
-            }
-            scratch.sums[at] = scale * (sums[0] + sums[1]);
+            i4 none = {0}, halves = whole_sums(total[0], total[1], none, none);
+            i32 at = t * n_groups + g;
             scratch.scales[at] = scale;
+            scratch.sums[at] = scale * (halves[0] + halves[1]);
+            EACH(h, 2) scratch.half_sums[2 * at + h] = scale * halves[h];
         }
     in->is_quantised = 1;
 }
