@@ -87,10 +87,10 @@ def _embedding_where_the_last_use_wins(ids, w):
     return record(w.data[ids], (w,), backward)
 
 
-def _rope_that_turns_on(x, theta=10000.0, interleaved=False, rope=ops.rope):
-    forward = rope(x, theta, interleaved)
+def _rope_that_turns_on(x, theta=10000.0, interleaved=False, factors=None, *, rope=ops.rope):
+    forward = rope(x, theta, interleaved, factors)
     with ops.no_grad():
-        turn = lambda dout: rope(ops.tensor(dout), theta, interleaved).data  # noqa: E731
+        turn = lambda dout: rope(ops.tensor(dout), theta, interleaved, factors).data  # noqa: E731
     return record(forward.data, (x,), lambda dout: (turn(dout),))
 
 
