@@ -57,11 +57,12 @@ static void quantise(Input *in) {
                 scratch.quantised[(t * n_groups + g) * 4 + i / 8] = (s8)eight;
                 total[i / 16] += (i4)wasm_i32x4_extadd_pairwise_i16x8(eight);
             }
-            i4 none = {0}, halves = whole_sums(total[0], total[1], none, none);
+            i4 none = {0};
+            f4 halves = splat(scale) * to_floats(whole_sums(total[0], total[1], none, none));
             i32 at = t * n_groups + g;
             scratch.scales[at] = scale;
-            scratch.sums[at] = scale * (halves[0] + halves[1]);
-            EACH(h, 2) scratch.half_sums[2 * at + h] = scale * halves[h];
+            scratch.sums[at] = halves[0] + halves[1];
+            wasm_v128_store64_lane(scratch.half_sums + 2 * at, (v128_t)halves, 0);
         }
     in->is_quantised = 1;
 }
