@@ -24,6 +24,8 @@ import shutil
 import subprocess
 import sys
 import tarfile
+import tempfile
+import time
 import urllib.request
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -54,6 +56,7 @@ PLATFORM = ("--platform", "pyemscripten_2026_0_wasm32", "--python-version", "3.1
 PAGES = ("chat.html", "spec.html", "paper.html")
 PLOT_FILES = {"d3": "dist/d3.min.js", "@observablehq/plot": "dist/plot.umd.min.js"}
 SOURCES = ("*.js", "*.css", "*.svg", "elements/*.js", "demos/*.js", "atlas/*.js")
+A_DAY = 86_400  # s
 MODEL_FILES = ("model.gguf", "record.json", "card.md")
 
 
@@ -157,10 +160,18 @@ def own_wheel() -> Path:
     for path in sources:
         if path.is_file() and "__pycache__" not in path.parts:
             told.update(f"{path.relative_to(ROOT)}\0".encode() + path.read_bytes())
-    folder = downloads() / "own" / told.hexdigest()[:16]
+    kept = downloads() / "own"
+    folder = kept / told.hexdigest()[:16]
     if not list(folder.glob("*.whl")):
-        shutil.rmtree(folder.parent, ignore_errors=True)
-        pip("wheel", str(ROOT), "--no-deps", "--wheel-dir", str(folder))
+        kept.mkdir(parents=True, exist_ok=True)
+        for old in kept.iterdir():  # but not what another build has just made
+            if time.time() - old.stat().st_mtime > A_DAY:
+                shutil.rmtree(old, ignore_errors=True)
+        with tempfile.TemporaryDirectory(dir=kept) as aside:
+            pip("wheel", str(ROOT), "--no-deps", "--wheel-dir", aside)
+            folder.mkdir(exist_ok=True)
+            (wheel,) = Path(aside).glob("*.whl")
+            wheel.replace(folder / wheel.name)
     return next(folder.glob("*.whl"))
 
 

@@ -49,7 +49,7 @@ def read_document(files: dict[str, SourceFile], main: str | None = None) -> Docu
         missing = "; ".join(document.notes[:3])
         raise PaperkilnError(
             f"{name} holds no text{f' ({missing})' if missing else ''}; "
-            "name another main file with --main"
+            "give the .tex file that holds the paper"
         )
     document.notes.insert(0, f"main file {name}: {reason}")
     return document
