@@ -171,7 +171,10 @@ def test_the_table_in_markdown_has_one_line_a_finding() -> None:
     lines = findings_table([*REGISTRY, hostile], markdown=True).split("\n")
     assert len(lines) == 2 + len(REGISTRY) + 1
     assert all(line.replace("\\|", "").count("|") == 6 for line in lines)
-    assert r"a \| b \<script\> \~\~c\~\~ \[x\]" in lines[-1]
+    escaped = next(line for line in lines if "F-x" in line)
+    assert r"a \| b \<script\> \~\~c\~\~ \[x\]" in escaped
+    corrected = ["**retracted**" in line or "**superseded**" in line for line in lines]
+    assert corrected == sorted(corrected), "what stands comes first"
     retracted = next(line for line in lines if "F-batch-spikes" in line)
     assert "~~A batch of 16 spikes" in retracted
     assert "artefact" in retracted

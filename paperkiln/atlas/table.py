@@ -15,17 +15,21 @@ from paperkiln.errors import PaperkilnError
 def select(
     findings: Iterable[Finding], status: str | None = None, factor: str | None = None
 ) -> list[Finding]:
-    """Return the findings with that status and about that factor; both names are checked."""
+    """Return the findings with that status and about that factor; both names are checked.
+
+    What was corrected comes after what stands; else the order is the registry's.
+    """
     findings = list(findings)
     if status is not None and status not in STATUSES:
         raise PaperkilnError(f"status {status!r}: choose one of {', '.join(STATUSES)}")
     factors = sorted({name for f in findings for name in f.factors})
     if factor is not None and factor not in factors:
         raise PaperkilnError(f"no finding is about {factor!r}; factors: {', '.join(factors)}")
-    return [
+    chosen = [
         f for f in findings
         if status in (None, f.status) and (factor is None or factor in f.factors)
     ]  # fmt: skip
+    return sorted(chosen, key=lambda finding: finding.status in CORRECTED)
 
 
 def evidence(finding: Finding) -> str:

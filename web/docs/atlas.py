@@ -20,6 +20,7 @@ from study_page import study_page
 from words import DATA, badge, claim_of, counted, interval, signed, units
 
 from paperkiln.atlas.findings import FINDINGS, STATUSES, Finding, read_findings
+from paperkiln.atlas.table import select
 
 NONE_YET = "There are no findings yet."
 
@@ -49,7 +50,7 @@ def add_pages(files: Files, config: Any) -> None:
 def _join_menu(nav: Iterable[Any], studies: Sequence[Study], findings: Sequence[Finding]) -> None:
     sections = {
         "Studies": [{study.title: f"atlas/studies/{study.name}.md"} for study in studies],
-        "Each finding": [{f.id: f"atlas/findings/{f.id}.md"} for f in findings],
+        "Each finding": [{f.id: f"atlas/findings/{f.id}.md"} for f in select(findings)],
     }
     for item in nav:
         if "Atlas" in item:
@@ -83,7 +84,7 @@ def explored(studies: Iterable[Study]) -> Iterator[dict[str, Any]]:
 
 def registry(atlas: Path) -> str:
     """Return the table of all findings, corrected ones included, with its search."""
-    findings = read_findings(atlas)
+    findings = select(read_findings(atlas))
     if not findings:
         return f"<p>{NONE_YET}</p>"
     heads = ("Finding", "Claim", "Effect", "Design", "Scope", "Status")

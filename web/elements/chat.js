@@ -23,7 +23,7 @@ const STARTERS = ["hello", "what is your name?", "tell me a story"];
 export class PaperkilnChat extends PaperkilnElement {
   static door = {
     title: "Chat with a model, here",
-    words: "Python and the engine load into this page, about 14 MB once. Nothing is sent anywhere.",
+    words: "Python and the engine load into this page, about 15 MB once. Nothing is sent anywhere.",
     button: "Start the chat",
   };
 

@@ -20,7 +20,7 @@ export class PaperkilnPaper extends PaperkilnElement {
   static door = {
     title: "What does a paper say of its model?",
     words:
-      "Drop the LaTeX source; every value comes with the sentence that proves it. Python loads into this page, about 13 MB once.",
+      "Drop the LaTeX source; every value comes with the sentence that proves it. Python loads into this page, about 14 MB once.",
     button: "Open the paper reader",
   };
 
