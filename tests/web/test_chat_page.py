@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from visitors import ROOT, Visit, random_bytes
+from visitors import CLIPBOARD, ROOT, Visit, random_bytes
 
 Visitor = Callable[..., Visit]
 # What a worker tells of its model, in JavaScript.
@@ -40,6 +40,18 @@ def test_a_first_conversation(visit: Visitor) -> None:
     tab.reload()
     tab.locator(".turn").nth(3).wait_for()
     assert tab.locator(".turn.user .said").all_inner_texts() == ["hello", "and again"]
+
+
+def test_what_was_said_is_copied(visit: Visitor) -> None:
+    tab = visit(permissions=CLIPBOARD).open("chat.html")
+    say(tab, "hello")
+    wait_for_replies(tab, 1)
+    for turn, said in zip(tab.locator(".turn").all(), ["hello", replies(tab)[0]], strict=True):
+        button = turn.get_by_role("button", name="Copy")
+        button.dblclick()
+        turn.get_by_role("button", name="Copied").wait_for()
+        assert tab.evaluate("navigator.clipboard.readText()").strip() == said.strip()
+        button.wait_for()  # it gets its name back
 
 
 def test_one_can_write_and_send_before_python_is_there(visit: Visitor) -> None:

@@ -128,6 +128,28 @@ def test_wrong_archives_are_told(visit: Visitor) -> None:
     evidence(tab)
 
 
+def test_reading_can_be_stopped(visit: Visitor) -> None:
+    visitor = visit()
+    tab = visitor.context.new_page()
+    endless = """onmessage = ({ data: { id, kind } }) => {
+      if (kind === "boot") postMessage({ id, done: {} });
+      if (kind === "paper.read") for (;;);
+    };"""
+    tab.route("**/worker.js", lambda r: r.fulfill(body=endless, content_type="text/javascript"))
+    tab.goto(visitor.host.url + "paper.html")
+    tab.wait_for_selector("paperkiln-paper[data-ready]")
+    stop = tab.get_by_role("button", name="Stop reading")
+    assert not stop.is_visible()
+    give(tab, "note.tex", NOTE)
+    stop.click()
+    tab.get_by_text("Stopped.").wait_for()
+    assert not stop.is_visible()
+    assert not tab.get_by_role("alert").count()
+    tab.unroute("**/worker.js")
+    give(tab, "note.tex", NOTE)  # with another worker
+    evidence(tab)
+
+
 def test_pasted_latex(visit: Visitor) -> None:
     tab = visit().open("paper.html")
     tab.get_by_label("LaTeX source").fill(NOTE.decode())

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from visitors import Visit
+from visitors import CLIPBOARD, Visit
 
 from paperkiln.spec import json_schema, parse_spec
 
@@ -97,6 +97,24 @@ def test_a_link_carries_the_spec(visit: Visitor) -> None:
     other.locator(".figure svg[aria-label*='5 blocks']").wait_for()
     assert shown(other) == wanted
     assert not any("spec=" in url.partition("#")[0] for url in visitor.requests)
+
+
+def test_the_file_its_link_and_its_command_are_copied(visit: Visitor) -> None:
+    tab = visit(permissions=CLIPBOARD).open("spec.html")
+    tab.locator("#arch-n_layers").fill("3")
+    tab.locator(".figure svg[aria-label*='3 blocks']").wait_for()
+    copied = {}
+    for i, name in enumerate(("Copy", "Copy a link", "Copy")):
+        tab.get_by_role("button", name=name, exact=True).nth(i // 2).click()
+        tab.get_by_role("button", name="Copied").wait_for()
+        copied[i] = tab.evaluate("navigator.clipboard.readText()")
+        tab.get_by_role("button", name="Copied").wait_for(state="detached")
+    assert json.loads(copied[0]) == shown(tab)
+    assert copied[1] == tab.url
+    assert copied[2].startswith("paperkiln run ")
+    other = tab.context.new_page()
+    other.goto(copied[1])
+    other.locator(".figure svg[aria-label*='3 blocks']").wait_for()
 
 
 def test_damaged_links_are_said(visit: Visitor) -> None:

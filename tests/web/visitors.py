@@ -21,6 +21,7 @@ BASE = "/some/host/under/"  # a static host may serve the site under any path
 READY = 120_000  # ms: a cold start where others keep both cores busy
 PAGES = ("chat.html", "spec.html", "paper.html")
 IMAGE = "image-of-python"
+CLIPBOARD = ["clipboard-read", "clipboard-write"]
 
 # Of an element: where it is on the page, however far that is scrolled.
 PLACE = """(element) => {

@@ -91,7 +91,7 @@ export function download(name, text, type = "text/plain") {
 
 /** Copy text, and say so on the button for a moment. @param {HTMLElement} button @param {string} text */
 export async function copy(button, text) {
-  const label = button.textContent;
+  const label = (button.dataset.label ??= button.textContent); // a second click finds "Copied"
   try {
     await navigator.clipboard.writeText(text);
     button.textContent = "Copied";

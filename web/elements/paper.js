@@ -1,7 +1,7 @@
 /** <paperkiln-paper>: a paper's source in, what it says of its model out, each value quoted. */
 
 import { appJson, appUrl } from "../client.js";
-import { bytes, toFault } from "../protocol.js";
+import { PageError, bytes, toFault } from "../protocol.js";
 import { PaperkilnElement, Status, download, fault, h } from "./element.js";
 import { pack } from "./fragment.js";
 
@@ -44,16 +44,31 @@ export class PaperkilnPaper extends PaperkilnElement {
         this.dataset.ready = "";
         if (!this.busy) this.status.say("Ready.");
       })
-      .catch((error) => this.complain(error, [["Try again", () => location.reload()]]));
+      .catch((error) => {
+        if (error.code !== "stopped")
+          this.complain(error, [["Try again", () => location.reload()]]);
+      });
   }
 
   // --- the page ---------------------------------------------------------------------------------
 
   build() {
+    // Python cannot be interrupted: it is started anew.
+    const stop = () => this.client.restart(new PageError("stopped", "Stopped."));
+    this.stopButton = h(
+      "button",
+      { type: "button", class: "small", disabled: true, onclick: stop },
+      "Stop reading",
+    );
     this.gate = h(
       "div",
       { class: "gate" },
-      h("div", { class: "across" }, this.status.element, this.trouble),
+      h(
+        "div",
+        { class: "across" },
+        h("div", { class: "doing" }, this.status.element, this.stopButton),
+        this.trouble,
+      ),
       this.buildDrop(),
       h("div", { class: "panel" }, this.buildId(), this.buildPaste()),
     );
@@ -239,6 +254,7 @@ export class PaperkilnPaper extends PaperkilnElement {
   async read() {
     const { source, size } = this;
     this.busy = true;
+    this.stopButton.disabled = false;
     this.trouble.replaceChildren();
     this.status.say(`Reading ${source.name}…`);
     try {
@@ -250,11 +266,13 @@ export class PaperkilnPaper extends PaperkilnElement {
       this.show();
     } catch (error) {
       if (error.code === "crashed" && !this.crashed) return; // it is read again when the worker is back
+      if (error.code === "stopped") return this.reset("Stopped.");
       this.complain(error, [
         ["Choose another file", () => this.zone.querySelector("input").click()],
       ]);
     } finally {
       this.busy = false;
+      this.stopButton.disabled = true;
     }
   }
 
@@ -348,11 +366,12 @@ export class PaperkilnPaper extends PaperkilnElement {
     this.builder.href = `${appUrl("spec.html").href}#${await pack(this.paper.spec)}`;
   }
 
-  reset() {
+  /** Ask for a paper again. @param {string} words */
+  reset(words = "Ready.") {
     this.source = undefined;
     this.result.replaceChildren();
     this.gate.hidden = false;
-    this.status.say("Ready.");
+    this.status.say(words);
     delete this.dataset.reading;
     this.zone.querySelector("input").focus();
   }
