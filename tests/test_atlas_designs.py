@@ -4,6 +4,7 @@ import itertools
 import math
 
 import numpy as np
+import pydoe
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -223,7 +224,6 @@ def check_words(built: Design):
 @pytest.mark.parametrize("n_factors", range(3, 16))
 def test_the_catalogue_reaches_the_highest_resolution(n_factors):
     """Judged by pyDOE's search for the fewest runs at a resolution."""
-    pydoe = pytest.importorskip("pydoe")
     for runs, reached, spec in available(n_factors):
         if spec["kind"] == "fractional":
             built = make_design(spec, two_level(LETTERS[:n_factors]))
@@ -286,7 +286,6 @@ def test_the_published_rows_of_twelve_runs():
 
 @pytest.mark.parametrize("runs", [12, 20])
 def test_plackett_burman_is_pydoes_up_to_order(runs):
-    pydoe = pytest.importorskip("pydoe")
     ours = {tuple(line) for line in design_matrix(runs, runs - 1)}
     theirs = pydoe.pbdesign(runs - 1).astype(int)
     assert any(

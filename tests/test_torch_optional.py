@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -62,3 +64,19 @@ def test_importing_the_whole_package_leaves_torch_out() -> None:
     command = [sys.executable, "-c", "\n".join(lines)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
+
+
+def test_what_is_imported_is_a_dependency_or_has_its_extra() -> None:
+    """A fresh install runs every verb: only these few say what to install first."""
+    project = tomllib.loads((PACKAGE.parent / "pyproject.toml").read_text("utf-8"))["project"]
+    required = {re.match(r"[\w-]+", line)[0] for line in project["dependencies"]}
+    optional = {"torch", "matplotlib", "distributed", "xllamacpp"}
+    given = {"paperkiln", "pyodide"}  # itself, and what the browser's Python has
+    found = set()
+    for path in FILES:
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.Import):
+                found |= {alias.name.partition(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom):
+                found.add((node.module or "").partition(".")[0])
+    assert found - set(sys.stdlib_module_names) - given == required | optional

@@ -390,8 +390,6 @@ def _roman(resolution: float) -> str:
 
 def _pydoe() -> Any:
     """Return pyDOE, imported on first use: it takes a second."""
-    try:
-        import pydoe
-    except ImportError:
-        raise PaperkilnError("designs need pyDOE: pip install 'paperkiln[atlas]'") from None
+    import pydoe
+
     return pydoe

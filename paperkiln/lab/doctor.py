@@ -13,12 +13,13 @@ from paperkiln.engine.device import DEVICES, unavailable
 from paperkiln.lab.records import processor
 
 _REQUIRED = (
-    "numpy", "scipy", "pydantic", "tokenizers", "gguf", "filelock", "platformdirs", "rich",
+    "numpy", "scipy", "pydoe", "pydantic", "tokenizers", "gguf", "filelock", "platformdirs", "rich",
     "threadpoolctl",
 )  # fmt: skip
 _OPTIONAL = {
     "torch": "devices torch-cpu, cuda and mps: pip install 'paperkiln[torch]'",
     "ziglang": "device cpu-fast: pip install 'paperkiln[fast]'",
+    "matplotlib": "figures: pip install 'paperkiln[docs]'",
     "transformers": "opens what `export --format hf` writes: pip install 'paperkiln[hf]'",
     "xllamacpp": "llama.cpp, for the benchmark and the tests: pip install 'paperkiln[test]'",
 }
