@@ -528,3 +528,9 @@ def test_the_choice_takes_linear_time() -> None:
 def test_a_name_too_long_for_a_file_is_refused_like_any_other() -> None:
     with pytest.raises(PaperkilnError, match="give an arXiv id"):
         obtain("x" * 300)
+
+
+@pytest.mark.parametrize("name", ["/papers/mine", "./mine", "../mine", "~/mine", "mine/", "a.tex"])
+def test_what_looks_like_a_path_and_is_not_there_is_called_so(name: str) -> None:
+    with pytest.raises(PaperkilnError, match="no such file or folder"):
+        obtain(name)

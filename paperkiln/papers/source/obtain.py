@@ -36,7 +36,8 @@ def obtain(
     path = Path(os.path.expanduser(name))
     if os.path.exists(path):  # unlike Path.exists, never raises: a name may be too long
         return open_path(path), ""
-    if "://" not in name and name.lower().endswith((*_SUFFIXES, os.sep)):
+    like_a_path = name.startswith(("/", ".", "~")) or name.lower().endswith((*_SUFFIXES, os.sep))
+    if like_a_path and "://" not in name:
         raise PaperkilnError(f"{name}: no such file or folder")
     reference = parse_reference(name)
     from paperkiln.papers.source.arxiv import fetch  # brings requests
