@@ -94,3 +94,20 @@ def test_the_chat_on_the_first_page_starts_on_a_click_and_follows_the_palette(
         tab.locator("label[for^=__palette]:visible").click()
     assert tab.evaluate("document.body.dataset.mdColorScheme") == "slate"
     assert colour() != light
+
+
+def test_the_copy_button_takes_the_commands_without_prompt_or_output(
+    docs: Path, host: type[Handler], visit: Callable[..., Visit]
+) -> None:
+    host.root = str(docs)
+    visitor = visit()
+    visitor.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    tab = visitor.context.new_page()
+    tab.goto(f"{host.origin}{BASE}how-to/export/")
+    tab.get_by_title("Copy to clipboard").first.click()
+    tab.get_by_text("Copied to clipboard").wait_for()
+    copied = tab.evaluate("navigator.clipboard.readText()").split("\n")
+    assert [line for line in copied if line] == [
+        "paperkiln export runs/tinychat-quick --format gguf --dtype q8_0",
+        "paperkiln export runs/tinychat-quick --format hf",
+    ]
