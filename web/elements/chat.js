@@ -18,7 +18,7 @@ import { describe, drawTurn, figures, remark } from "./turns.js";
 
 /** @typedef {import("./conversations.js").Turn} Turn */
 
-const STARTERS = ["hello", "what is your name?", "tell me a story"];
+const STARTERS = ["hello", "what is your name?", "tell me a joke"];
 
 export class PaperkilnChat extends PaperkilnElement {
   static door = {
