@@ -83,7 +83,7 @@ def test_a_design_is_shown_with_its_aliases_and_an_impossible_one_with_what_exis
 def test_a_plan_names_cells_aliases_power_and_cost(atlas):
     code, out, _ = atlas("plan", "pair.json", "--sd", "0.02")
     assert code == 0
-    for part in ("adamw", "6 (2 cells x 3 seeds)", "minutes of this machine", "power:"):
+    for part in ("adamw", "6 (2 cells x 3 seeds)", "min of this machine", "power:"):
         assert part in out
     code, out, _ = atlas("plan", "pair.json", "--no-calibration", "--json")
     assert json.loads(out)["minutes"] is None
@@ -177,6 +177,9 @@ def test_a_retraction_stays_visible(place, tmp_path, monkeypatch, capsys):
         (["register", "nobody"], "nobody"),
         (["reproduce", "nobody"], "nobody"),
         (["verify", "--atlas", "nowhere"], "no atlas here"),
+        (["findings", "--atlas", "nowhere"], "no atlas here"),
+        (["advise", "--atlas", "nowhere", "muon"], "no atlas here"),
+        (["reproduce", "--atlas", "nowhere", "muon"], "no atlas here"),
         (["lottery", "pair", "--given", "lr"], "write FACTOR=LEVEL"),
         (["analyze", "pair", "--half-normal", "e.svg"], "half-normal"),
     ],

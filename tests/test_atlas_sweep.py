@@ -281,7 +281,7 @@ def test_the_plan_counts_what_will_be_run() -> None:
     assert made["minutes"] == 2.0
     text = plan_as_text(made)
     assert "8 (4 cells x 2 seeds)" in text
-    assert "about 2 minutes of this machine at 2 jobs" in text
+    assert "about 2 min of this machine at 2 jobs" in text
     assert "fewer than 3" in text
     assert "not calibrated" in plan_as_text(plan(sweep))
 

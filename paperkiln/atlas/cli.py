@@ -155,12 +155,12 @@ def crossing(args: argparse.Namespace) -> None:
 
 def findings(args: argparse.Namespace) -> None:
     """List the findings, those that were withdrawn included."""
-    from paperkiln.atlas.findings import finding_schema, read_findings
+    from paperkiln.atlas.findings import finding_schema, read_findings, registry
     from paperkiln.atlas.table import findings_table, select
 
     if args.schema:
         return show_json(finding_schema())
-    everything = read_findings(_atlas(args))
+    everything = read_findings(registry(_atlas(args)))
     if args.json:
         chosen = select(everything, args.status, args.factor)
         return show_json([f.model_dump(mode="json", by_alias=True) for f in chosen])
@@ -194,9 +194,9 @@ def supersede(args: argparse.Namespace) -> None:
 def advise(args: argparse.Namespace) -> int:
     """Answer a question from the findings, or say that there is no evidence."""
     from paperkiln.atlas.advise import advise
-    from paperkiln.atlas.findings import read_findings
+    from paperkiln.atlas.findings import read_findings, registry
 
-    advice = advise(" ".join(args.question), read_findings(_atlas(args)))
+    advice = advise(" ".join(args.question), read_findings(registry(_atlas(args))))
     if args.json:
         show_json(advice.to_json())
     else:
@@ -206,9 +206,10 @@ def advise(args: argparse.Namespace) -> int:
 
 def reproduce(args: argparse.Namespace) -> int:
     """Show what a replication of a finding costs; with --run, do it and judge it."""
+    from paperkiln.atlas.findings import registry
     from paperkiln.atlas.reproduce import make_plan, reproduce
 
-    atlas = _atlas(args)
+    atlas = registry(_atlas(args))
     out = Path(args.out) if args.out else None
     plan = make_plan(args.finding, atlas, jobs=args.jobs, seeds=args.seeds, out=out)
     print("\n".join(plan.lines()))

@@ -282,6 +282,13 @@ def current(lines: Iterable[Finding]) -> list[Finding]:
     return list(state.values())
 
 
+def registry(atlas: Path) -> Path:
+    """Return `atlas`; PaperkilnError where it is no folder, as "no findings" would mislead."""
+    if not atlas.is_dir():
+        raise PaperkilnError(f"{atlas}: no atlas here; name its folder with --atlas")
+    return atlas
+
+
 def read_findings(atlas: Path) -> list[Finding]:
     """Return the current state of every finding of an atlas folder."""
     return current(read_lines(atlas))

@@ -87,7 +87,8 @@ def plan_as_text(plan: dict[str, Any]) -> str:
     header = ["cell", *factors, "parameters", "tokens", "TFLOP", "seconds"]
     cost = "not calibrated"
     if plan["minutes"] is not None:
-        cost = f"about {plan['minutes']:,.0f} minutes of this machine at {plan['jobs']} jobs"
+        minutes = max(1, round(plan["minutes"]))
+        cost = f"about {minutes:,} min of this machine at {plan['jobs']} jobs"
     return "\n".join(
         [
             f"{plan['name']}: {plan['question']}".removesuffix(": "),

@@ -24,6 +24,7 @@ from paperkiln.atlas.findings import (
     read_bytes,
     read_lines,
     read_preregistration,
+    registry,
     sha256,
 )
 from paperkiln.atlas.preregister import study_sweep
@@ -89,10 +90,8 @@ def verify(atlas: Path, strict: bool = False) -> Verification:
 
     Raises PaperkilnError where there is no atlas.
     """
-    if not atlas.is_dir():
-        raise PaperkilnError(f"{atlas}: no atlas here; name its folder with --atlas")
     result = Verification()
-    problems = [f"{line}; {_RESTORE}" for line in ledger_problems(atlas)]
+    problems = [f"{line}; {_RESTORE}" for line in ledger_problems(registry(atlas))]
     _note(result, problems, "the ledger is whole and every record is as it was written")
     state, problems = _read(atlas)
     count = sum(map(len, state.rows.values()))
