@@ -191,8 +191,10 @@ def read_spec(path: Path, overrides: list[str] | None = None) -> RunSpec:
     except FileNotFoundError:
         raise PaperkilnError(f"{path}: no such spec file") from None
     except json.JSONDecodeError as error:
+        mend = "; a spec of a paper: paperkiln paper FILE --spec spec.json"
         raise PaperkilnError(
             f"{path}:{error.lineno}:{error.colno}: not JSON ({error.msg})"
+            f"{mend if path.suffix == '.tex' else ''}"
         ) from None
     except (OSError, ValueError, RecursionError) as error:  # ValueError: UTF-16, endless integers
         raise PaperkilnError(f"{path}: cannot be read as a spec ({error})") from None

@@ -176,6 +176,13 @@ def test_a_file_that_is_no_spec(tmp_path: Path, data: bytes | None, part: str) -
     assert part in str(error.value)
 
 
+def test_a_paper_in_a_spec_s_place_is_told_how_to_become_one(tmp_path: Path) -> None:
+    path = tmp_path / "s.tex"
+    path.write_text("\\section{Model}")
+    with pytest.raises(PaperkilnError, match=r"s\.tex:1:1: not JSON .*paperkiln paper FILE --spec"):
+        read_spec(path)
+
+
 def test_a_byte_order_mark_before_a_spec_is_passed_over(tmp_path: Path) -> None:
     path = tmp_path / "s.json"
     path.write_bytes(b"\xef\xbb\xbf" + b'{"name": "bom"}')
