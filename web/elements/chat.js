@@ -148,7 +148,7 @@ export class PaperkilnChat extends PaperkilnElement {
       h(
         "p",
         {},
-        "It was trained from scratch with paperkiln and runs here, in your browser. Write while it loads; drop a GGUF file to talk to another model.",
+        "It runs here, in your browser; the one that comes with the page was trained from scratch with paperkiln. Write while it loads; drop a GGUF file to talk to another.",
       ),
       h("div", { class: "row" }, STARTERS.map(starter)),
     );
