@@ -36,7 +36,7 @@ site: .venv/site-installed
 	$(PY) web/build.py build/site
 
 serve: site
-	$(PY) -m http.server -d build/site 8000
+	$(PY) -m http.server -b 127.0.0.1 -d build/site 8000
 
 bench: .venv/test-installed
 	$(PY) -m paperkiln bench train
