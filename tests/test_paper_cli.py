@@ -53,6 +53,14 @@ def test_the_table(cli: Cli) -> None:
     assert "tinychat-quick.tex:" in out
 
 
+def test_what_is_wrapped_stays_under_its_heading(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    _, out, _ = cli("paper", NOTE)
+    lines = out.split("unresolved (reported, not guessed)\n")[1].split("\n\n")[0].splitlines()
+    assert len(lines) > 1
+    assert all(line.startswith("  ") for line in lines)
+
+
 def test_json_is_versioned_and_its_quotes_are_the_file_s(cli: Cli) -> None:
     code, out, _ = cli("paper", NOTE, "--json")
     assert code == 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -46,7 +47,7 @@ def _parts(architecture: Architecture) -> Iterator[RenderableType]:
         yield Text("\nchecks", style="bold")
         for check in architecture.checks:
             sign = {True: "✓", False: "✗", None: "·"}[check.ok]
-            yield Text(f"  {sign} {check.message}", style="red" if check.ok is False else "")
+            yield _indented(f"{sign} {check.message}", "red" if check.ok is False else "")
     for note in architecture.notes:
         yield Text(f"note: {note}", style="dim")
 
@@ -89,26 +90,31 @@ def _evidence(value: Value) -> Text:
     return text
 
 
-def _open(architecture: Architecture) -> Iterator[Text]:
+def _open(architecture: Architecture) -> Iterator[RenderableType]:
     stated = {n: why for n, why in architecture.unresolved.items() if why != "not stated"}
     silent = [n for n in architecture.unresolved if n not in stated]
     if not architecture.unresolved:
         return
     yield Text("\nunresolved (reported, not guessed)", style="bold")
     for name, why in stated.items():
-        yield Text(f"  {name}: {_short(why, 160)}")
+        yield _indented(f"{name}: {_short(why, 160)}")
     if silent:
-        yield Text(f"  not stated: {', '.join(silent)}")
+        yield _indented(f"not stated: {', '.join(silent)}")
 
 
-def _variants(architecture: Architecture) -> Iterator[Text]:
+def _variants(architecture: Architecture) -> Iterator[RenderableType]:
     if architecture.variants:
         yield Text("\nother sizes (--size NAME reads one of them)", style="bold")
     for variant in architecture.variants[:12]:
         values = ", ".join(f"{n} {shown_value(v)}" for n, v in variant.values.items())
-        yield Text(f"  {variant.name}: {values}")
+        yield _indented(f"{variant.name}: {values}")
     if len(architecture.variants) > 12:
-        yield Text(f"  and {len(architecture.variants) - 12} more (--json lists them)")
+        yield _indented(f"and {len(architecture.variants) - 12} more (--json lists them)")
+
+
+def _indented(text: str, style: str = "") -> Padding:
+    """Return a line whose continuation, where it is wrapped, stands under it."""
+    return Padding(Text(text, style), (0, 0, 0, 2), expand=False)
 
 
 def shown_value(value: object) -> str:
