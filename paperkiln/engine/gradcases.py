@@ -219,6 +219,7 @@ for _label, _shape, _options in (
     ("interleaved", (2, 5, 3, 6), {"interleaved": True}),
     ("one pair", (1, 4, 1, 2), {}),
     ("theta 100, interleaved", (1, 7, 2, 4), {"theta": 100.0, "interleaved": True}),
+    ("scaled", (2, 5, 3, 6), {"factors": (1.0, 2.5, 8.0)}),
 ):
     _case("rope", _label, _normal(_shape), lambda F, x, o=_options: F.rope(x, **o))
 
