@@ -16,7 +16,12 @@ from paperkiln.formats.gguf_writer import write_gguf
 from paperkiln.formats.hf import export_hf, model_tensors
 from paperkiln.formats.safetensors_io import save_tensors
 from paperkiln.infer.cache import KVCache, window
-from paperkiln.infer.decode import LONGEST_CONTEXT, PREFILL_CHUNK, NumpyDecoder
+from paperkiln.infer.decode import (
+    LARGEST_CACHE,
+    LONGEST_CONTEXT,
+    PREFILL_CHUNK,
+    NumpyDecoder,
+)  # fmt: skip
 from paperkiln.infer.generate import Context, TextStream, complete, generate
 from paperkiln.infer.load import load_run
 from paperkiln.infer.sampling import GREEDY, Sampling
@@ -52,6 +57,15 @@ def test_a_context_that_no_memory_holds():
     assert decoder.config.context_length == LONGEST_CONTEXT
     assert len(decoder.weights.rotations) == LONGEST_CONTEXT
     assert decoder.prefill([1, 2], decoder.new_cache()).shape == (259,)
+
+
+def test_a_cache_that_no_memory_holds():
+    """Keys and values of a context may take more than the weights: 8.6 GB in Llama 3.2 1B."""
+    _, _, decoder = make(d_model=512, n_heads=8, n_layers=8, context_length=1 << 18)
+    cache = decoder.new_cache()
+    taken = sum(layer.nbytes for layer in cache.layers)
+    assert LARGEST_CACHE * 0.99 < taken <= LARGEST_CACHE
+    assert cache.context_length == decoder.config.context_length < LONGEST_CONTEXT
 
 
 def reference_logits(config, params, ids):

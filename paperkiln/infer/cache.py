@@ -24,6 +24,11 @@ def window(tokens: list[int], context_length: int) -> list[int]:
     return tokens[-(context_length // 2) :]
 
 
+def bytes_per_token(config: ModelConfig) -> int:
+    """Return the bytes that one token's keys and values take in a `KVCache`."""
+    return 4 * 2 * config.n_layers * config.n_kv_heads * config.head_dim
+
+
 class KVCache:
     """Keys and values of the tokens read so far, float32, for every layer of one sequence."""
 

@@ -17,13 +17,16 @@ import numpy as np
 from scipy.special import erf
 
 from paperkiln.engine.attention import alibi_slopes
-from paperkiln.infer.cache import KVCache
+from paperkiln.infer.cache import KVCache, bytes_per_token
 from paperkiln.infer.fold import fold
 from paperkiln.models.config import ModelConfig, count_parameters
 
 Activate = Callable[[np.ndarray], np.ndarray]
 
-LONGEST_CONTEXT = 1 << 18  # tokens: a file may claim any, and tables are made for all of them
+# A file may claim any context, and tables are made for all of it; a cache larger than the memory
+# there is would not be given.
+LONGEST_CONTEXT = 1 << 18  # tokens
+LARGEST_CACHE = 1 << 32  # bytes
 PREFILL_CHUNK = 256  # Tokens per pass: bounds the (H, T, S) scores of a long prompt.
 QUIETLY = np.errstate(all="ignore")  # what is no number shows up in the logits
 
@@ -33,7 +36,8 @@ class NumpyDecoder:
 
     @QUIETLY
     def __init__(self, config: ModelConfig, params: dict[str, np.ndarray]) -> None:
-        longest = min(config.context_length, LONGEST_CONTEXT)
+        most = min(LONGEST_CONTEXT, LARGEST_CACHE // bytes_per_token(config))
+        longest = min(config.context_length, most)
         self.config = config = config.model_copy(update={"context_length": longest})
         self.weights = fold(config, params)
         self.n_weights = count_parameters(config)
