@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from paperkiln.engine import ops
 from paperkiln.engine.device import pick_engine
-from paperkiln.lab.evaluate import Evaluation, blocks, evaluate, scored_bytes
+from paperkiln.lab.evaluate import MOST_TOKENS, Evaluation, blocks, evaluate, scored_bytes
 from paperkiln.lab.score import score_text
 from paperkiln.models.config import ModelConfig
 from paperkiln.models.decoder import Decoder
@@ -47,6 +48,19 @@ def test_eleven_tokens_in_a_context_of_four_are_ten_targets(model: Decoder) -> N
     assert result.loss == pytest.approx(expected / 10, rel=1e-6)
     assert result.bits_per_byte == pytest.approx(expected / math.log(2) / 37, rel=1e-6)
     assert result.perplexity == pytest.approx(math.exp(expected / 10), rel=1e-5)
+
+
+@pytest.mark.parametrize("context", [1 << 17, 6000, 64])
+def test_no_pass_is_larger_than_memory(context: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another's model may have a context of 131,072 tokens: too many for one pass."""
+    model = Decoder(CONFIG.model_copy(update={"context_length": context}), {}, ops)
+    seen: list[tuple[int, ...]] = []
+    monkeypatch.setattr(model, "loss", lambda ids, _: seen.append(ids.shape) or np.float32(2))
+    result = evaluate(model, pick_engine("cpu"), np.zeros(40_001, np.uint16), n_bytes=1)
+    assert (result.loss, result.n_targets) == (2, 40_000)
+    assert sum(rows * length for rows, length in seen) == 40_000
+    assert max(rows * length for rows, length in seen) <= MOST_TOKENS
+    assert max(length for _, length in seen) == min(context, MOST_TOKENS)
 
 
 @given(n=st.integers(2, 60), T=st.integers(1, 9))

@@ -14,6 +14,9 @@ import numpy as np
 from paperkiln.models.decoder import Decoder
 from paperkiln.train.tokenizers import Tokenizer
 
+# Of one pass, so that its activations fit: Llama 3.2's context has 131,072, which take tens of GB.
+MOST_TOKENS = 1 << 14
+
 
 @dataclass(frozen=True)
 class Evaluation:
@@ -48,10 +51,13 @@ def evaluate(
 ) -> Evaluation:
     """Score tokens (N,), N >= 2, whose targets spell `n_bytes` bytes.
 
-    Rows of equal length go through the model `batch` at a time; sums are float64 and in order.
+    Rows, of a context or of MOST_TOKENS where that is less, go through the model as many at a time
+    as make `batch` or MOST_TOKENS; sums are float64 and in order.
     """
-    rows = blocks(tokens, model.config.context_length)
-    ragged = [rows.pop()] if len(rows[-1][0]) < model.config.context_length else []
+    length = min(model.config.context_length, MOST_TOKENS)
+    batch = min(batch, MOST_TOKENS // length)
+    rows = blocks(tokens, length)
+    ragged = [rows.pop()] if len(rows[-1][0]) < length else []
     groups = [rows[i : i + batch] for i in range(0, len(rows), batch)] + [[r] for r in ragged]
 
     def nats(group: list[tuple[np.ndarray, np.ndarray]]) -> float:
