@@ -18,6 +18,7 @@ from paperkiln.train.pretokenize import (
 
 Kind = Literal["bpe", "word", "byte"]
 Merge = tuple[str, str]
+Ids = dict[str, int]  # of tokens by name
 
 UNKNOWN = "<unk>"
 
@@ -142,11 +143,11 @@ def _parts_of(cut: str) -> list[dict[str, Any]]:
     return _PRE_TOKENIZERS[same[0]]
 
 
-def read_layout(data: Any) -> tuple[Kind, list[str], list[Merge], dict[str, int], str]:
-    """Kind, tokens in id order, merges by rank, specials and the cut of a tokenizer.json.
+def read_layout(data: Any) -> tuple[Kind, list[str], list[Merge], Ids, str, Ids]:
+    """Kind, tokens in id order, merges by rank, specials, the cut and the user-defined tokens.
 
-    Read are ours and byte-level BPE cut as one of `pretokenize.CUTS`; all added tokens count as
-    specials. Raises PaperkilnError naming what is missing or not supported.
+    Read are ours and byte-level BPE cut as one of `pretokenize.CUTS`; an added token that is not
+    special is user-defined. Raises PaperkilnError naming what is missing or not supported.
     """
     model = _entry(data, "model", dict)
     # GPT-2's own file is older than the "type" of a model.
@@ -160,10 +161,11 @@ def read_layout(data: Any) -> tuple[Kind, list[str], list[Merge], dict[str, int]
     if data.get("normalizer"):
         raise PaperkilnError("its normalizer changes the text before encoding: not supported")
     cut = _read_cut(kind, data.get("pre_tokenizer"), bool(model.get("ignore_merges")))
-    tokens, specials = _read_vocabulary(model, _entry(data, "added_tokens", list))
-    if kind == "WordLevel":
-        return "word", tokens, [], specials, cut
-    return "bpe", tokens, _read_merges(_entry(model, "merges", list)), specials, cut
+    added = _entry(data, "added_tokens", list)
+    tokens, specials, user_defined = _read_vocabulary(model, added)
+    is_word = kind == "WordLevel"
+    merges = [] if is_word else _read_merges(_entry(model, "merges", list))
+    return "word" if is_word else "bpe", tokens, merges, specials, cut, user_defined
 
 
 def _entry(data: Any, key: str, kind: type) -> Any:
@@ -218,14 +220,17 @@ def _essence(pre_tokenizer: Any) -> list[Any]:
     return [{k: v for k, v in (implied | pre_tokenizer).items() if k != "trim_offsets"}]
 
 
-def _read_vocabulary(model: dict[str, Any], added: list[Any]) -> tuple[list[str], dict[str, int]]:
-    specials = {_entry(token, "content", str): _entry(token, "id", int) for token in added}
+def _read_vocabulary(model: dict[str, Any], added: list[Any]) -> tuple[list[str], Ids, Ids]:
+    specials: Ids = {}
+    user_defined: Ids = {}
     for token in added:
+        name, i = _entry(token, "content", str), _entry(token, "id", int)
+        (specials if token.get("special", True) else user_defined)[name] = i
         if any(token.get(flag) for flag in ("single_word", "lstrip", "rstrip")):
             raise PaperkilnError(
-                f"added token {token['content']!r} depends on the text beside it: not supported"
+                f"added token {name!r} depends on the text beside it: not supported"
             )
-    ids = _entry(model, "vocab", dict) | specials
+    ids = _entry(model, "vocab", dict) | specials | user_defined
     if not all(isinstance(i, int) for i in ids.values()):
         raise PaperkilnError("not a tokenizer.json: an id in 'vocab' is not a number")
     tokens = sorted(ids, key=ids.__getitem__)
@@ -234,7 +239,7 @@ def _read_vocabulary(model: dict[str, Any], added: list[Any]) -> tuple[list[str]
             raise PaperkilnError(
                 f"its {len(ids)} ids are not 0 to {len(ids) - 1}: {i} is missing or given twice"
             )
-    return tokens, specials
+    return tokens, specials, user_defined
 
 
 def _read_merges(merges: list[Any]) -> list[Merge]:

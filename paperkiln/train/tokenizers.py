@@ -148,11 +148,11 @@ class Tokenizer:
     def from_json(cls, data: Any, ends: Sequence[int] = ()) -> Tokenizer:
         """Read the contents of a tokenizer.json: ours, or a byte-level BPE such as GPT-2's.
 
-        All added tokens become specials; which token ends a text the file does not say, `ends`
-        may. Raises PaperkilnError naming what is missing in it or what is not supported.
+        Which token ends a text the file does not say, `ends` may. Raises PaperkilnError naming
+        what is missing in it or what is not supported.
         """
-        *layout, cut = read_layout(data)
-        tokenizer = cls(*layout, ends, cut=cut)
+        *layout, cut, user_defined = read_layout(data)
+        tokenizer = cls(*layout, ends, cut=cut, user_defined=user_defined)
         begins = [tokenizer.specials.get(name) for name in read_begins(data)]
         tokenizer.begin_ids = tuple(i for i in begins if i is not None)
         return tokenizer
