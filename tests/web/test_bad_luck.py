@@ -77,6 +77,37 @@ def test_python_that_breaks_for_good_is_started_anew(visit: Visitor) -> None:
     assert tab.locator(".turn.user .said").all_inner_texts() == ["hello"]
 
 
+def test_a_model_that_breaks_each_worker_is_not_opened_for_ever(visit: Visitor) -> None:
+    """Though another element of the page goes on well with each new one."""
+    visitor = visit()
+    visitor.expected += ["crash"]
+    tab = visitor.context.new_page()
+    script = """
+    onmessage = ({ data: { id, kind } }) => {
+      if (kind === "boot") postMessage({ id, done: {} });
+      if (kind === "chat.load") setTimeout(() => { throw new Error("crash"); }, 100);
+    };"""
+    asked: list[str] = []
+
+    def answer(route: Any) -> None:
+        asked.append(route.request.url)
+        route.fulfill(body=script, content_type="text/javascript")
+
+    tab.route("**/worker.js", answer)
+    tab.add_init_script(
+        """customElements.whenDefined("paperkiln-chat").then(async () => {
+          const { client } = await import("./client.js");
+          const boot = () => client().request("boot").catch(() => {});
+          client().onRestart.add(boot);
+          boot();
+        });"""
+    )
+    tab.goto(visitor.host.url + "chat.html")
+    tab.get_by_role("alert").get_by_role("button", name="Try again").wait_for(timeout=20_000)
+    tab.wait_for_timeout(1000)
+    assert len(asked) <= 3
+
+
 def link(text: str) -> str:
     packed = zlib.compressobj(wbits=-15)
     data = packed.compress(text.encode()) + packed.flush()

@@ -38,9 +38,10 @@ export class PaperkilnChat extends PaperkilnElement {
     this.reply = undefined;
     /** A message that was sent before the model was there. */
     this.waiting = false;
+    /** Whether the model is loaded again, for a worker that was replaced. */
+    this.reopening = false;
     this.build();
-    // As another source, so that an earlier load of it that failed has no say.
-    this.client.onRestart.add(() => this.source && this.load({ ...this.source }, true));
+    this.client.onRestart.add(() => this.reload());
     this.opening = resume().then((conversation) => {
       this.conversation = conversation;
       this.draw();
@@ -203,6 +204,12 @@ export class PaperkilnChat extends PaperkilnElement {
     }
   }
 
+  /** Load the model into a new worker; once, for it may be what broke the old one. */
+  reload() {
+    // As another source, so that an earlier load of it that failed has no say.
+    if (this.source && !this.reopening) this.load({ ...this.source }, true);
+  }
+
   /**
    * @param {{file?: File, kept?: boolean, url?: string, name?: string, size?: number, path?: string}} source
    * @param {boolean} [again] after a crash, of which the page still tells
@@ -213,6 +220,7 @@ export class PaperkilnChat extends PaperkilnElement {
     const earlier = this.about && this.source;
     this.about = undefined;
     this.source = source;
+    this.reopening = again;
     this.name.textContent = source.file?.name ?? source.name;
     this.status.say("Loading…");
     try {
@@ -222,6 +230,7 @@ export class PaperkilnChat extends PaperkilnElement {
       );
       if (this.source !== source) return; // another one was opened meanwhile
       this.about = about;
+      this.reopening = false;
       this.name.textContent = about.name;
       this.sayModel();
       this.dataset.ready = "";
@@ -252,7 +261,9 @@ export class PaperkilnChat extends PaperkilnElement {
   async keepSource(source) {
     await this.client.quiet();
     if (this.source !== source) return;
-    source.kept = await keepFile(source.file);
+    const copy = await keepFile(source.file);
+    if (!copy) return;
+    Object.assign(source, { file: copy, kept: true }); // the visitor may move the original
     if (this.source === source && this.about) this.sayModel();
   }
 
