@@ -9,7 +9,7 @@ async function folder() {
   return root.getDirectoryHandle(FOLDER, { create: true });
 }
 
-/** The copy that is being made. @type {{stop: AbortController, done: Promise<boolean>} | undefined} */
+/** The copy that is being made. @type {{stop: AbortController, done: Promise<File | undefined>} | undefined} */
 let copying;
 
 /** What was kept, if anything. @returns {Promise<File | undefined>} */
@@ -27,12 +27,12 @@ export async function keptFile() {
 /**
  * Keep a copy, in place of any other, if the browser has room for it.
  * @param {File} file
- * @returns {Promise<boolean>} whether it is kept
+ * @returns {Promise<File | undefined>} the copy
  */
 export async function keepFile(file) {
   await forgetFile();
   const stop = new AbortController();
-  const mine = { stop, done: copy(file, stop.signal).catch(() => false) };
+  const mine = { stop, done: copy(file, stop.signal).catch(() => undefined) };
   copying = mine;
   const kept = await mine.done;
   if (!kept && copying === mine) await forgetFile();
@@ -42,10 +42,10 @@ export async function keepFile(file) {
 /** @param {File} file @param {AbortSignal} signal */
 async function copy(file, signal) {
   const { quota = 0, usage = 0 } = await navigator.storage.estimate();
-  if (quota - usage < ROOM * file.size) return false;
+  if (quota - usage < ROOM * file.size) return;
   const handle = await (await folder()).getFileHandle(file.name, { create: true });
   await file.stream().pipeTo(await handle.createWritable(), { signal });
-  return true;
+  return handle.getFile();
 }
 
 /** Keep nothing. */
