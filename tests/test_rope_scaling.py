@@ -21,6 +21,7 @@ from paperkiln.formats.hf import load_hf
 from paperkiln.formats.rope_scaling import hf_rope_factors
 from paperkiln.infer.load import LoadedModel, load_run
 from paperkiln.infer.sampling import GREEDY
+from paperkiln.lab.score import score_text
 from paperkiln.models.config import ROPE_FACTORS
 from paperkiln.models.decoder import Decoder
 
@@ -117,6 +118,18 @@ def test_the_tape_computes_the_same(tmp_path: Path) -> None:
     for F in (ops, fast_ops, torch_ops):
         found = Decoder(model.config, params, F, rope_factors=factors).logits(np.array([IDS]))
         np.testing.assert_allclose(np.asarray(found.data)[0], logits_of(model), rtol=0, atol=1e-3)
+
+
+def test_a_text_is_scored_with_them(tmp_path: Path) -> None:
+    path, text = write(tmp_path / "m.gguf", FACTORS), tmp_path / "text.txt"
+    text.write_text("The kiln is hot. " * 3)
+    model = load_run(path)
+    ids = model.tokenizer.begin(model.tokenizer.encode(text.read_text()))
+    logits = logits_of(model, ids[:-1]).astype(np.float64)
+    nats = np.logaddexp.reduce(logits, axis=1) - logits[range(len(ids) - 1), ids[1:]]
+    assert score_text(str(path), str(text))["loss"] == pytest.approx(nats.mean(), rel=1e-5)
+    plain = score_text(str(write(tmp_path / "plain.gguf")), str(text))["loss"]
+    assert abs(plain - nats.mean()) > 1e-3
 
 
 @pytest.mark.parametrize("changed", [{}, {"activation": "geglu"}], ids=["llama", "paperkiln"])

@@ -10,8 +10,8 @@ import pytest
 
 from paperkiln.errors import PaperkilnError
 from paperkiln.models.config import PRESETS, ModelConfig, count_parameters
+from paperkiln.models.cost import train_flops_per_token, train_memory_bytes
 from paperkiln.spec import RunSpec, json_schema
-from paperkiln.train.plan import make_plan
 from paperkiln.web.diagram import draw, short
 from paperkiln.web.spec import check, schema
 
@@ -34,13 +34,26 @@ def test_a_good_spec_comes_back_resolved() -> None:
 
 
 @pytest.mark.parametrize("preset", PRESETS)
-def test_costs_are_those_of_the_plan(preset: str) -> None:
+def test_what_a_run_costs(preset: str) -> None:
     values = {"arch": {"preset": preset}, "train": {"batch": 4, "accum": 2, "steps": 7}}
-    plan, cost = make_plan(RunSpec.model_validate(values)), check(values)["estimate"]
-    for name in ("parameters", "tokens", "flops", "flops_per_token", "memory_bytes"):
-        assert cost[name] == plan[name], name
-    assert cost["seconds"] == pytest.approx(plan["flops"] / 100e9)
-    assert check(values, gflops=50)["estimate"]["seconds"] == pytest.approx(plan["flops"] / 50e9)
+    arch = ModelConfig(preset=preset, vocab_size=1024)  # the most that the spec's tokenizer learns
+    cost = check(values)["estimate"]
+    assert cost["vocabulary"] == RunSpec.model_validate(values).data.vocab_size == 1024
+    assert cost["tokens_per_step"] == 4 * 2 * arch.context_length
+    assert cost["tokens"] == 7 * cost["tokens_per_step"]
+    assert cost["parameters"] == cost["weights_bytes"] / 4 == count_parameters(arch)
+    assert cost["flops"] == train_flops_per_token(arch) * cost["tokens"]
+    assert cost["memory_bytes"] == train_memory_bytes(arch, 4, cost["parameters"])
+    assert cost["seconds"] == pytest.approx(cost["flops"] / 100e9)
+    assert check(values, gflops=50)["estimate"]["seconds"] == pytest.approx(cost["flops"] / 50e9)
+
+
+def test_what_to_know_before_a_run() -> None:
+    said = check({"train": {"warmup_steps": 5, "steps": 5}, "arch": {"activation": "geglu"}})
+    assert ["llama.cpp" in note for note in said["notes"]] == [True, False]
+    assert "the peak learning rate is never held" in said["notes"][1]
+    said = check({"train": {"warmup_steps": 4, "steps": 5}, "export": {"gguf": None}})
+    assert said["notes"] == []
 
 
 def test_errors_stand_at_their_field() -> None:
