@@ -150,12 +150,6 @@ def _foreign_fields(header: GgufFile, a: str, where: str) -> dict[str, Any]:
     if a == "gpt2":
         eps = _shortest(need("attention.layer_norm_epsilon"))
         return fields | _GPT2 | {"norm_eps": eps}
-    rope_scale(header.metadata, where)  # refuses what it does not know
-    if (part := get("llama.rope.dimension_count", head_dim)) != head_dim:
-        raise PaperkilnError(
-            f"{where}: its heads are rotated in part ({part!r:.20} of {head_dim} dimensions), "
-            "which is not supported; open it with llama.cpp"
-        )
     return fields | _LLAMA | {
         "bias": "blk.0.attn_q.bias" in names,
         "norm_eps": _shortest(need("attention.layer_norm_rms_epsilon")),
@@ -184,13 +178,15 @@ def load_gguf(
     header = read_header(path)
     with open_buffer(path) as (buffer, where):
         config = from_metadata(header, where)
+        architecture = header.metadata["general.architecture"]
+        is_llama = architecture == "llama"
+        scale = rope_scale(header.metadata, config.head_dim, where) if is_llama else 1.0
         tensors = {
             name: dequantize(info, buffer[info.offset : info.offset + info.n_bytes], where)
             for name, info in header.tensors.items()
         }
-    architecture = header.metadata["general.architecture"]
     params = from_layout(config, tensors, LAYOUTS[architecture], where)
-    if architecture == "llama" and (scale := rope_scale(header.metadata, where)) != 1:
+    if scale != 1:
         import numpy as np
 
         ones = np.ones(config.head_dim // 2, np.float32)

@@ -17,12 +17,17 @@ from typing import Any
 from paperkiln.errors import PaperkilnError
 
 
-def rope_scale(metadata: Mapping[str, Any], where: str) -> float:
+def rope_scale(metadata: Mapping[str, Any], head_dim: int, where: str) -> float:
     """Return what a llama GGUF's metadata divides every rotary frequency by, mostly 1.
 
     As llama.cpp reads it: a factor without a type is linear. Raises PaperkilnError for another
-    type than none and linear.
+    type than none and linear, and for heads that are rotated in part.
     """
+    if (part := metadata.get("llama.rope.dimension_count", head_dim)) != head_dim:
+        raise PaperkilnError(
+            f"{where}: its heads are rotated in part ({part!r:.20} of {head_dim} dimensions), "
+            "which is not supported; open it with llama.cpp"
+        )
     kind = metadata.get("llama.rope.scaling.type", "linear")
     if kind not in ("none", "linear"):
         raise PaperkilnError(

@@ -93,7 +93,8 @@ def make_plan(header: GgufFile, where: str) -> Plan:
     read = _read_paperkiln if architecture == "paperkiln" else _read_foreign
     shape = read(_Metadata(header, architecture, where))
     finder = _Finder(header, shape, architecture, where)
-    scale = rope_scale(header.metadata, where) if architecture == "llama" else 1.0
+    is_llama = architecture == "llama"
+    scale = rope_scale(header.metadata, shape.head_dim, where) if is_llama else 1.0
     factors = finder.rope_factors()
     return Plan(shape, finder.affines(), scale, factors)
 
@@ -242,11 +243,6 @@ def _read_foreign(m: _Metadata) -> Shape:
             shape, norm="layernorm", norm_eps=eps, activation="gelu_tanh", positional="learned",
             bias=True,
         )  # fmt: skip
-    if (part := m.get("rope.dimension_count", shape.head_dim)) != shape.head_dim:
-        raise PaperkilnError(
-            f"{m.where}: its heads are rotated in part ({part!r:.20} of {shape.head_dim} "
-            "dimensions), which is not supported; open it with llama.cpp"
-        )
     return m.even_heads(
         replace(
             shape,
