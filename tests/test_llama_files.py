@@ -365,9 +365,8 @@ class TestChat:
             list(session.reply(text))
             ids, _, _ = fit_history(model.tokenizer, session.history, "well?", 120, session.system)
             assert ids[: len(start)] == start
-        session = ChatSession(model.decoder, model.tokenizer, system="word " * 500)
         with pytest.raises(PaperkilnError, match=r"leaves no room in the context.*shorten it"):
-            session.reply("hi")
+            ChatSession(model.decoder, model.tokenizer, system="word " * 500)
 
     def test_a_template_that_is_not_known(self, make: Any, modules: list[Path]) -> None:
         model = open_in_ember(modules[0], make(template=UNKNOWN_JINJA, L=1))

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Iterator
 from random import Random
 
-from paperkiln.infer.chat_template import Message, encode_frame, reply_ends
+from paperkiln.infer.chat_template import Message, reply_ends
 from paperkiln.infer.decode import NumpyDecoder
 from paperkiln.infer.generate import Result, few_blas_threads, generate
 from paperkiln.infer.sampling import Sampling
@@ -36,14 +36,15 @@ class ChatSession:
     ) -> None:
         """Start an empty conversation, under a system message if one is given.
 
-        Raises PaperkilnError when the tokenizer has no chat tokens, or no place for the message.
+        Raises PaperkilnError when the tokenizer has no chat tokens, or the template or the context
+        no place for the message.
         """
         self._end_ids, self._stop = reply_ends(tokenizer)
         self.system = system.strip()
-        encode_frame(tokenizer, self.system)  # refuses it now, not at the first question
         self.model, self.tokenizer = model, tokenizer
         self.sampling, self.max_new_tokens = sampling or Sampling(), max_new_tokens
         self.reset()
+        self._fit("")  # a system message is refused now, not at the first question
 
     def reset(self) -> None:
         """Forget the conversation and start the random numbers over."""
@@ -57,15 +58,19 @@ class ChatSession:
 
         A reply that the caller closes early stays in the history as far as it went.
         """
-        context_length = self.model.config.context_length
-        # A quarter of the context at least is the reply's, so that the window need not move in it.
-        room = context_length - min(self.max_new_tokens, context_length // 4)
-        ids, dropped, n_cut = fit_history(self.tokenizer, self.history, text, room, self.system)
+        ids, dropped, n_cut = self._fit(text)
         messages = [*self.history[dropped:], ("user", text)]
-        limit = max(1, min(self.max_new_tokens, context_length - len(ids)))
+        limit = max(1, min(self.max_new_tokens, self.model.config.context_length - len(ids)))
         self.note = describe(self.tokenizer, text, n_cut, is_first=not self.history)
         self.result = None
         return self._stream(messages, ids, limit)
+
+    def _fit(self, text: str) -> tuple[list[int], int, int]:
+        """Return what `fit_history` does, for a message after those of the history."""
+        context_length = self.model.config.context_length
+        # A quarter of the context at least is the reply's, so that the window need not move in it.
+        room = context_length - min(self.max_new_tokens, context_length // 4)
+        return fit_history(self.tokenizer, self.history, text, room, self.system)
 
     def _stream(self, messages: list[Message], ids: list[int], limit: int) -> Iterator[str]:
         pieces = generate(
