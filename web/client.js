@@ -20,7 +20,9 @@ export class Client {
     this.open = new Map();
     /** Called after a worker was replaced: elements load again what they had in it. */
     this.onRestart = new Set();
-    /** Whether the worker has done anything yet. One that has not is not started again by itself. */
+    /** Whether the worker is there: its scripts have come. */
+    this.came = false;
+    /** Whether it has done anything yet. One that has not is not started again by itself. */
     this.worked = false;
   }
 
@@ -54,7 +56,7 @@ export class Client {
 
   start() {
     const worker = this.makeWorker();
-    this.worked = false;
+    this.came = this.worked = false;
     worker.onmessage = ({ data }) => this.receive(data);
     worker.onerror = (event) => {
       event.preventDefault();
@@ -65,6 +67,7 @@ export class Client {
 
   /** @param {any} message */
   receive({ id, done, error, ...event }) {
+    this.came = true;
     const request = this.open.get(id);
     if (!request) return;
     if (event.event) return request.onEvent(event);
@@ -76,7 +79,8 @@ export class Client {
   }
 
   crash() {
-    this.restart(new PageError("crashed", this.worked ? WORKED : NEVER_WORKED));
+    const code = this.came ? "crashed" : "offline";
+    this.restart(new PageError(code, this.worked ? WORKED : NEVER_WORKED));
   }
 
   /**

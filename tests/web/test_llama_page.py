@@ -133,13 +133,32 @@ def test_a_kept_file_that_cannot_be_opened_is_let_go(visit: Visitor) -> None:
     tab.get_by_text("stand-in").first.wait_for()
 
 
+def test_a_worker_that_did_not_come_costs_no_kept_file(
+    visit: Visitor, vocabulary: Any, tmp_path: Path
+) -> None:
+    visitor = visit()
+    visitor.expected += ["Failed to load resource"]
+    tab = visitor.open("chat.html")
+    path = write_llama(tmp_path / "tiny.gguf", vocabulary_keys(vocabulary), "Q8_0")
+    tab.get_by_label("Open a GGUF file").set_input_files(path)
+    tab.get_by_text("kept here").wait_for()
+    refuse = lambda route: route.abort()  # noqa: E731
+    tab.route("**/worker.js", refuse)
+    tab.reload()
+    tab.get_by_role("alert").filter(has_text="Check the connection").wait_for()
+    tab.unroute("**/worker.js", refuse)
+    tab.reload()
+    tab.get_by_text("kept here").wait_for(timeout=20_000)
+
+
 def test_the_file_that_was_opened_last_counts(
     visit: Visitor, vocabulary: Any, slow_model: Path, tmp_path: Path
 ) -> None:
     tab = visit().open("chat.html")
     path = write_llama(tmp_path / "tiny.gguf", vocabulary_keys(vocabulary), "Q4_K")
     choose = tab.get_by_label("Open a GGUF file")
-    for files in ([slow_model, path], [path, slow_model, path], [slow_model, path] * 3):
+    said = set()
+    for files in ([path], [slow_model, path], [path, slow_model, path], [slow_model, path] * 3):
         for file in files:
             choose.set_input_files(file)
         tab.get_by_text("600 tokens").wait_for()
@@ -148,6 +167,8 @@ def test_the_file_that_was_opened_last_counts(
         ask(tab, "hello")
         tab.locator(".turn.assistant .figures").last.wait_for()
         tab.get_by_role("button", name="Send").wait_for()
-        assert tab.locator(".turn.assistant .said").last.inner_text().strip()
+        said.add(tab.locator(".turn.assistant .said").last.inner_text().strip())
         tab.evaluate("document.querySelector('paperkiln-chat').clear()")
+    assert len(said) == 1, "another model answered"
+    assert said != {""}
     assert not tab.get_by_role("alert").count()
