@@ -172,3 +172,30 @@ def test_the_file_that_was_opened_last_counts(
     assert len(said) == 1, "another model answered"
     assert said != {""}
     assert not tab.get_by_role("alert").count()
+
+
+def test_a_model_that_comes_late_does_not_answer(
+    visit: Visitor, vocabulary: Any, slow_model: Path, tmp_path: Path
+) -> None:
+    tab = visit().open("chat.html")
+    held: list[Any] = []
+    tab.route("**/late.gguf", lambda route: held.append(route))
+    with tab.expect_request("**/late.gguf"):
+        tab.evaluate(
+            "(size) => void document.querySelector('paperkiln-chat')"
+            ".load({ name: 'late', url: 'late.gguf', size })",
+            slow_model.stat().st_size,
+        )
+    path = write_llama(tmp_path / "tiny.gguf", vocabulary_keys(vocabulary), "Q8_0")
+    tab.get_by_label("Open a GGUF file").set_input_files(path)
+    tab.get_by_text("600 tokens").wait_for()
+    said = []
+    for _ in range(2):
+        ask(tab, "hello")
+        tab.locator(".turn.assistant .figures").wait_for()
+        said.append(tab.locator(".turn.assistant .said").inner_text())
+        tab.evaluate("document.querySelector('paperkiln-chat').clear()")
+        if held:
+            held.pop().fulfill(path=slow_model)
+            tab.wait_for_timeout(1000)
+    assert said[0] == said[1] != ""
