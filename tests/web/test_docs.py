@@ -59,7 +59,7 @@ def test_what_is_too_wide_is_scrolled_by_keyboard(
     table = tab.get_by_role("group", name="Table")
     table.focus()
     tab.keyboard.press("ArrowRight")
-    tab.wait_for_function("document.activeElement.scrollLeft > 0")
+    tab.wait_for_function("() => document.activeElement.scrollLeft > 0")
     tab.wait_for_selector("nav.md-code__nav[role=none]", state="attached")
     assert not tab.locator("nav.md-code__nav:not([role=none])").count()
     tab.set_viewport_size({"width": 1280, "height": 844})
@@ -76,7 +76,7 @@ def test_the_chat_on_the_first_page_starts_on_a_click_and_follows_the_palette(
     tab.route("**/elements/chat.js", lambda route: held.append(route))
     with tab.expect_request("**/elements/chat.js"):
         tab.goto(f"{host.origin}{BASE}", wait_until="commit")
-    tab.wait_for_function("document.readyState === 'interactive'")
+    tab.wait_for_function("() => document.readyState === 'interactive'")
     chat = tab.locator("paperkiln-chat")
     empty = chat.evaluate(PLACE)
     held[0].continue_()
