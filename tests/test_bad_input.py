@@ -143,12 +143,13 @@ def test_data_and_exports_that_cannot_be_written(
     refused: Refused, tiny_run: Path, tmp_path: Path
 ) -> None:
     (tmp_path / "file").write_text("mine")
-    for place in (tmp_path / "file" / "x", "/proc/nothing"):
+    for place in (tmp_path / "file" / "x", Path("/proc/nothing")):
         line = refused("data", "tinychat", "--dialogues", 3, "--out", place)
         assert "could not be written" in line
         for form in ("gguf", "safetensors", "hf"):
             line = refused("export", tiny_run, "--format", form, "--out", place)
             assert "written" in line or "write" in line
+        assert (f"{place.parent} is no folder" in line) == (place.parent.is_file())
     assert (tmp_path / "file").read_text() == "mine"
 
 

@@ -183,7 +183,8 @@ def messages() -> list[str]:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
                 found.append(node.value)
-    for path in [ROOT / "Makefile", *(ROOT / "web").glob("*.js")]:
+    scripts = [path for name in ("*.js", "elements/*.js") for path in (ROOT / "web").glob(name)]
+    for path in [ROOT / "Makefile", *scripts]:
         found += path.read_text(encoding="utf-8").splitlines()
     return found
 

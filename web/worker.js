@@ -2,9 +2,7 @@
 
 import { addPydantic, fetchFile, keepImage, startPython } from "./boot.js";
 import { Ember, chooseBuild } from "./engine/ember.js";
-import { PageError, bytes, toFault } from "./protocol.js";
-
-const LARGEST_MODEL = 2 ** 32 - 2 ** 16 - 64e6; // bytes: 32-bit WebAssembly, and the cache beside it
+import { PageError, toFault } from "./protocol.js";
 
 /** @typedef {(event: object) => void} Emit */
 
@@ -90,7 +88,7 @@ async function loadModel(body, emit) {
  * @param {import("./boot.js").OnProgress} tell
  * @param {Ember} [earlier] an engine whose model is no longer needed
  */
-async function fillEngine({ file, url, size, name }, tell, earlier) {
+async function fillEngine({ file, url, size }, tell, earlier) {
   const build = chooseBuild();
   if (!build) {
     throw new PageError(
@@ -99,14 +97,6 @@ async function fillEngine({ file, url, size, name }, tell, earlier) {
     );
   }
   const total = file?.size ?? size;
-  if (file) await refuseForeign(file);
-  if (total > LARGEST_MODEL) {
-    throw new PageError(
-      "memory",
-      `${file?.name ?? name} has ${bytes(total)}; a page can hold ${bytes(LARGEST_MODEL)} at most. ` +
-        "Take a smaller model, or one with 8-bit weights.",
-    );
-  }
   const made = takesWell(earlier, total) ? earlier : makeEngine(build);
   const stream = file ? file.stream() : (await fetchFile(url)).body;
   const ember = await made;
@@ -136,16 +126,6 @@ function takesWell(ember, size) {
 
 /** @param {string} text */
 const sentence = (text) => `${text[0].toUpperCase()}${text.slice(1)}. Take a smaller model.`;
-
-/** Look at the first bytes before reading gigabytes. @param {File} file */
-async function refuseForeign(file) {
-  const magic = new Uint8Array(await file.slice(0, 4).arrayBuffer());
-  if (String.fromCharCode(...magic) === "GGUF") return;
-  throw new PageError(
-    "input",
-    `${file.name} is no GGUF file. paperkiln, llama.cpp and Hugging Face export them as NAME.gguf.`,
-  );
-}
 
 /** Stream a reply. @param {any} body @param {Emit} emit */
 async function send(body, emit) {

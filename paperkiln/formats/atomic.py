@@ -34,10 +34,7 @@ def new_file(path: str | os.PathLike[str]) -> Iterator[Path]:
             os.fsync(file.fileno())
         os.replace(aside, path)
     except OSError as error:
-        raise PaperkilnError(
-            f"{path} could not be written ({error.strerror or error}); "
-            "free some space or choose another place; what was there is untouched"
-        ) from error
+        raise _not_written(path, error, "; what was there is untouched") from error
     finally:
         with contextlib.suppress(OSError):
             aside.unlink()
@@ -68,10 +65,17 @@ def new_folder(path: str | os.PathLike[str], holds: Collection[str]) -> Iterator
             os.replace(path, old)
         os.replace(aside, path)
     except OSError as error:
-        raise PaperkilnError(
-            f"{path} could not be written ({error.strerror or error}); "
-            "free some space or choose another place"
-        ) from error
+        raise _not_written(path, error) from error
     finally:
         shutil.rmtree(aside, ignore_errors=True)
         shutil.rmtree(old, ignore_errors=True)
+
+
+def _not_written(path: Path, error: OSError, rest: str = "") -> PaperkilnError:
+    if isinstance(error, FileExistsError | NotADirectoryError):
+        parent = next(p for p in path.absolute().parents if p.exists())
+        return PaperkilnError(f"{path} could not be written: {parent} is no folder{rest}")
+    return PaperkilnError(
+        f"{path} could not be written ({error.strerror or error}); "
+        f"free some space or choose another place{rest}"
+    )

@@ -223,6 +223,17 @@ def test_files_that_are_no_model(visit: Visitor, gguf: Callable[..., Path], tmp_
     wait_for_replies(tab, 1)
 
 
+def test_a_wrong_file_leaves_the_model_that_is_open(visit: Visitor, tmp_path: Path) -> None:
+    tab = visit().open("chat.html")
+    (tmp_path / "README.md").write_text("# no model\n")
+    tab.get_by_label("Open a GGUF file").set_input_files(tmp_path / "README.md")
+    tab.get_by_role("alert").filter(has_text="README.md is no GGUF file").wait_for()
+    assert tab.get_by_text("stand-in").count()
+    say(tab, "hello")
+    wait_for_replies(tab, 1)
+    assert not tab.get_by_role("alert").count()
+
+
 def test_two_tabs_have_a_conversation_each(visit: Visitor) -> None:
     visitor = visit()
     first = visitor.open("chat.html")

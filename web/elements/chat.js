@@ -13,6 +13,7 @@ import {
 import { cardOf, conversationsDialog } from "./chat-dialogs.js";
 import { PaperkilnElement, Status, dialog, fault, h, show } from "./element.js";
 import { forgetFile, keepFile, keptFile } from "./kept-file.js";
+import { whyNot } from "./model-file.js";
 import { Settings } from "./settings.js";
 import { describe, drawTurn, figures, remark } from "./turns.js";
 
@@ -34,6 +35,7 @@ export class PaperkilnChat extends PaperkilnElement {
     /** What was loaded, so that a new worker can load it again. @type {any} */
     this.source = undefined;
     this.about = undefined;
+    this.asked = 0; // for how many models
     /** The reply that is being written. @type {Promise<any> | undefined} */
     this.reply = undefined;
     /** A message that was sent before the model was there. */
@@ -200,6 +202,7 @@ export class PaperkilnChat extends PaperkilnElement {
       if (this.source) return;
       await this.load(file ? { file, kept: true } : this.shippedSource());
     } catch (error) {
+      this.sayNone();
       this.showFault(error, [["Try again", () => this.loadShipped()]]);
     }
   }
@@ -215,6 +218,10 @@ export class PaperkilnChat extends PaperkilnElement {
    * @param {boolean} [again] after a crash, of which the page still tells
    */
   async load(source, again = false) {
+    const asked = ++this.asked;
+    const refusal = source.file && (await whyNot(source.file));
+    if (asked !== this.asked) return; // another one was opened meanwhile
+    if (refusal && this.about && !again) return this.showFault(refusal); // the model stays
     if (this.reply && !again) await this.stop();
     if (!again) this.trouble.replaceChildren();
     const earlier = this.about && this.source;
@@ -224,6 +231,7 @@ export class PaperkilnChat extends PaperkilnElement {
     this.name.textContent = source.file?.name ?? source.name;
     this.status.say("Loading…");
     try {
+      if (refusal) throw refusal;
       const { path, kept, ...wanted } = source;
       const about = await this.client.request("chat.load", wanted, (event) =>
         this.status.progress(event),
@@ -241,7 +249,7 @@ export class PaperkilnChat extends PaperkilnElement {
       if (this.source !== source) return;
       this.waiting = false;
       this.drawButton();
-      this.status.say("No model is loaded.");
+      this.sayNone();
       // Or every visit would begin like this. (Offline, the file is not to blame.)
       if (source.kept && ["input", "memory", "crashed"].includes(error.code)) forgetFile();
       const ways = source.file
@@ -265,6 +273,11 @@ export class PaperkilnChat extends PaperkilnElement {
     if (!copy) return;
     Object.assign(source, { file: copy, kept: true }); // the visitor may move the original
     if (this.source === source && this.about) this.sayModel();
+  }
+
+  sayNone() {
+    this.name.textContent = "No model";
+    this.status.say("Nothing is loaded.");
   }
 
   sayModel() {
