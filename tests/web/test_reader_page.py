@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import io
 import json
@@ -11,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from playwright.sync_api import TimeoutError
 from visitors import ROOT, Visit
 
 Visitor = Callable[..., Visit]
@@ -26,6 +28,15 @@ def evidence(tab: Any) -> Any:
     frame = tab.frame_locator("iframe.evidence")
     frame.get_by_role("heading", level=1).wait_for()
     return frame
+
+
+def follow(link: Any, target: Any) -> None:
+    """Click on a link in a frame, again if need be: right after it appears a click may be lost."""
+    for _ in range(10):
+        link.click()
+        with contextlib.suppress(TimeoutError):
+            return target.wait_for(timeout=3000)
+    raise AssertionError("the link leads nowhere")
 
 
 def as_tar(files: dict[str, bytes]) -> bytes:
@@ -60,8 +71,7 @@ def test_a_source_is_read_however_it_is_packed(visit: Visitor) -> None:
         assert "TinyChat-Quick" in frame.get_by_role("heading", level=1).inner_text()
         width = frame.locator(".v").filter(has_text="d_model").first
         assert width.locator(".value").inner_text() == "128"
-        width.locator(".go").first.click()  # to the authors' words, inside the frame
-        frame.locator(".q:target").wait_for()
+        follow(width.locator(".go").first, frame.locator(".q:target"))  # to the authors' words
         assert tab.url.endswith("paper.html")
         tab.get_by_role("button", name="Another paper").click()
         tab.get_by_text("Drop a source here").wait_for()
