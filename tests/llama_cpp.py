@@ -7,13 +7,15 @@ import subprocess
 import sys
 import tempfile
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+
+from paperkiln.train.tokenizers import Tokenizer
 
 # A process of its own that is killed at the end: the server's destructor has been seen to wait
 # for ever. argv: the file, and whether the cache is to be float32, as ours, instead of float16.
@@ -48,6 +50,18 @@ def llama_cpp(path: Path, exact: bool = True) -> Iterator[Callable[[str, dict[st
             yield lambda route, body: _post(address + route, body)
         finally:
             server.kill()
+
+
+def same_ids_there(tokenizer: Tokenizer, texts: Iterable[str], path: Path) -> None:
+    """Every text has the ids of llama.cpp, alone and with the tokens that begin a prompt."""
+    with llama_cpp(path) as post:
+        for text in texts:
+            for specials in (False, True):
+                body = {"content": text, "add_special": False, "parse_special": specials}
+                found = post("/tokenize", body)["tokens"]
+                assert tokenizer.encode(text, specials=specials) == found, text
+        found = post("/tokenize", {"content": "hi", "add_special": True})["tokens"]
+        assert tokenizer.begin(tokenizer.encode("hi")) == found
 
 
 def _post(url: str, body: dict[str, Any]) -> Any:

@@ -10,6 +10,8 @@ import gguf
 import numpy as np
 import pytest
 
+from paperkiln.formats.gguf_writer import add_value
+
 SHAPE: dict[str, int] = {"D": 256, "L": 2, "H": 8, "K": 2, "F": 512, "C": 128}
 
 
@@ -69,7 +71,7 @@ def write_llama(
     rng = np.random.default_rng(seed)
     writer = gguf.GGUFWriter(path, "llama")
     for key, value in (llama_keys(D, L, H, K, F, C) | keys).items():
-        add(writer, key, value)
+        add_value(writer, key, value)
 
     def tensor(name: str, *shape: int) -> None:
         gain = len(shape) == 1
@@ -106,20 +108,6 @@ def llama_keys(D: int, L: int, H: int, K: int, F: int, C: int) -> dict[str, Any]
         "llama.attention.head_count_kv": K, "llama.rope.dimension_count": D // H,
         "llama.attention.layer_norm_rms_epsilon": 1e-5, "llama.rope.freq_base": 10000.0,
     }  # fmt: skip
-
-
-def add(writer: gguf.GGUFWriter, key: str, value: Any) -> None:
-    match value:
-        case bool():
-            writer.add_bool(key, value)
-        case int():
-            writer.add_uint32(key, value)
-        case float():
-            writer.add_float32(key, value)
-        case str():
-            writer.add_string(key, value)
-        case _:
-            writer.add_array(key, value)
 
 
 def kind_of(name: str, kinds: dict[str, str]) -> str:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
 import gguf
 import numpy as np
 import pytest
+from corpora import CORPORA
 from llama_cpp import greedy_llama_cpp, llama_cpp, log_probabilities_llama_cpp
 
 from paperkiln.engine import ops
@@ -21,7 +21,6 @@ from paperkiln.models.config import ModelConfig, parameter_shapes
 from paperkiln.models.decoder import Decoder
 from paperkiln.train.tokenizers import SPECIALS, Tokenizer, byte_tokenizer, train_bpe, train_word
 
-REPO = Path(__file__).parent.parent
 TEXT = "".join(
     f"The {size} {animal} said: \"I'm here, aren't I?\" and it {verb} {n} times.\n"
     for size in ("small", "tall", "old")
@@ -130,12 +129,11 @@ def test_llama_cpp_gives_our_ids_and_our_chat(kind: str, bpe: Tokenizer, tmp_pat
 
 def corpus_lines() -> list[str]:
     """1,000 lines of real text as a few blocks; nothing where the corpora are not at hand."""
-    folder = Path(os.environ.get("PAPERKILN_CORPORA", REPO.parent / "shared" / "corpora"))
     lines: list[str] = []
-    for file in sorted(folder.glob("*.txt")) if folder.is_dir() else []:
+    for file in sorted(CORPORA.glob("*.txt")):
         lines += file.read_text(encoding="utf-8").splitlines(keepends=True)[:334]
     if not lines:
-        print(f"no corpora in {folder}: the tokenizer is compared on made-up text only")
+        print(f"no corpora in {CORPORA}: the tokenizer is compared on made-up text only")
     return ["".join(lines[i : i + 100]) for i in range(0, len(lines), 100)]
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from corpora import CORPORA
 
 from paperkiln.engine import ops
 from paperkiln.errors import PaperkilnError
@@ -25,7 +25,6 @@ torch.set_num_threads(1)  # these models are tiny, and other tests want the othe
 transformers.utils.logging.set_verbosity_error()
 transformers.utils.logging.disable_progress_bar()
 
-REPO = Path(__file__).parent.parent
 TEXT = "The cat said: \"I'm here, aren't I?\" A café owner 🦙 ran 22 miles, didn't he?\n" * 3
 TOLERANCE = 1e-4
 
@@ -90,10 +89,9 @@ def their_logits(model: Any, ids: list[int]) -> np.ndarray:
 
 
 def corpus_lines() -> list[str]:
-    folder = Path(os.environ.get("PAPERKILN_CORPORA", REPO.parent / "shared" / "corpora"))
-    files = sorted(folder.glob("*.txt")) if folder.is_dir() else []
+    files = sorted(CORPORA.glob("*.txt"))
     if not files:
-        pytest.skip(f"no corpora in {folder}; set PAPERKILN_CORPORA")
+        pytest.skip(f"no corpora in {CORPORA}; set PAPERKILN_CORPORA")
     lines = [file.read_text(encoding="utf-8").splitlines(keepends=True) for file in files]
     return [line for some in lines for line in some[: -(-1000 // len(files))]]
 

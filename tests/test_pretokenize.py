@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import unicodedata
 from functools import cache
 from pathlib import Path
@@ -12,9 +11,10 @@ from typing import Any
 import pytest
 import tokenizers as hf
 from bpe_files import LLAMA3_TOKENS, SPLITS, TEXT, bpe_keys, train_bpe
+from corpora import beginnings
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from llama_cpp import llama_cpp
+from llama_cpp import same_ids_there
 from sentencepiece_files import write_llama
 
 from paperkiln.errors import PaperkilnError
@@ -22,8 +22,6 @@ from paperkiln.formats.gguf_tokenizer import read_tokenizer, tokenizer_metadata,
 from paperkiln.train.pretokenize import CUTS, bpe_pieces
 from paperkiln.train.tokenizers import Tokenizer
 
-ROOT = Path(__file__).resolve().parents[1]
-CORPORA = Path(os.environ.get("PAPERKILN_CORPORA", ROOT.parent / "shared" / "corpora"))
 ODD_TEXTS = [
     "", " ", "   ", "\n", "\r\n\r\n", "  \t\n  x", "a\r\n\r\n b", "!\n\n\nx", " !\r\n \r\n  y",
     "don't WE'LL 'tis 'S '' 'Re", "can't1 'll2", "1", "12", "1234567", " 1  22   333", "3.14159",
@@ -84,9 +82,7 @@ class TestLibrary:
             assert bpe_pieces(text, cut) == [piece for piece, _ in chain.pre_tokenize_str(text)]
 
     def test_real_text(self, cut: str) -> None:
-        texts = [path.read_text("utf-8")[:40_000] for path in sorted(CORPORA.glob("*.txt"))]
-        if not texts:
-            pytest.skip(f"no texts in {CORPORA}; set PAPERKILN_CORPORA")
+        texts = beginnings(40_000)
         library = train_bpe(cut, 2000, texts[0])
         tokenizer = read_tokenizer(bpe_keys(library, cut))
         for text in (*texts, TEXT):
@@ -127,14 +123,7 @@ def as_there(keys: dict[str, Any], texts: list[str], path: Path) -> None:
     """Every text has the ids of llama.cpp, alone and with the tokens that begin a prompt."""
     tokenizer = read_tokenizer(keys)
     assert tokenizer is not None
-    with llama_cpp(write_llama(path, keys, D=32, L=1, H=2, K=2, F=32)) as post:
-        for text in texts:
-            for specials in (False, True):
-                body = {"content": text, "add_special": False, "parse_special": specials}
-                found = post("/tokenize", body)["tokens"]
-                assert tokenizer.encode(text, specials=specials) == found, text
-        found = post("/tokenize", {"content": "hi", "add_special": True})["tokens"]
-        assert tokenizer.begin(tokenizer.encode("hi")) == found
+    same_ids_there(tokenizer, texts, write_llama(path, keys, D=32, L=1, H=2, K=2, F=32))
 
 
 SPECIAL_TEXTS = [

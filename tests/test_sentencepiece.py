@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from corpora import beginnings
 from hypothesis import given
 from hypothesis import strategies as st
-from llama_cpp import llama_cpp
+from llama_cpp import same_ids_there
 from sentencepiece_files import train_vocabulary, vocabulary_keys, write_llama
 
 from paperkiln.errors import PaperkilnError
@@ -17,7 +18,6 @@ from paperkiln.infer.stream import TextStream
 from paperkiln.train.sentencepiece import SentencePiece
 from paperkiln.train.tinychat import corpus_text
 
-CORPORA = Path("/work/shared/corpora")
 TEXT = "".join(
     f"The {size} {animal} said: \"I'm here, aren't I?\" and it {verb} {n} times.  So\tit goes…\n"
     for size in ("small", "tall", "old", "größte")
@@ -68,9 +68,7 @@ class TestIds:
         assert ours.decode(ours.encode("a\ud800b")) == "a?b"
 
     def test_real_text(self, ours: SentencePiece, theirs: Any) -> None:
-        texts = [path.read_text("utf-8")[:50_000] for path in sorted(CORPORA.glob("*.txt"))]
-        if not texts:
-            pytest.skip("the corpora are not here")
+        texts = beginnings(50_000)
         learned = train_vocabulary(texts[0], 2000)
         for tokenizer, library in (
             (ours, theirs),
@@ -114,16 +112,8 @@ class TestIds:
             "<|sep|><s>",
             TEXT[:900],
         ]
-        with llama_cpp(write_llama(tmp_path / "m.gguf", keys)) as post:
-            for text in texts:
-                if "\x00" in text:
-                    continue
-                for specials in (False, True):
-                    body = {"content": text, "add_special": False, "parse_special": specials}
-                    found = post("/tokenize", body)["tokens"]
-                    assert tokenizer.encode(text, specials=specials) == found, text
-            found = post("/tokenize", {"content": "hi", "add_special": True})["tokens"]
-            assert tokenizer.begin(tokenizer.encode("hi")) == found
+        sent = [text for text in texts if "\x00" not in text]
+        same_ids_there(tokenizer, sent, write_llama(tmp_path / "m.gguf", keys))
 
 
 class TestText:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 import tokenizers as hf
+from corpora import CORPORA
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -34,7 +35,6 @@ from paperkiln.train.tokenizers import (
 )
 
 ROOT = Path(__file__).resolve().parents[1]
-CORPORA = Path(os.environ.get("PAPERKILN_CORPORA", ROOT.parent / "shared" / "corpora"))
 CORPUS_FILES = ("tinyshakespeare.txt", "tinystories_slice.txt", "tinystories_slice_val.txt")
 
 # Enough repetition for merges over words, spaces, digits, symbols, contractions and UTF-8 bytes.

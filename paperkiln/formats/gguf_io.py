@@ -178,14 +178,12 @@ def load_gguf(
     header = read_header(path)
     with open_buffer(path) as (buffer, where):
         config = from_metadata(header, where)
-        architecture = header.metadata["general.architecture"]
-        is_llama = architecture == "llama"
-        scale = rope_scale(header.metadata, config.head_dim, where) if is_llama else 1.0
+        scale = rope_scale(header.metadata, config.head_dim, where)
         tensors = {
             name: dequantize(info, buffer[info.offset : info.offset + info.n_bytes], where)
             for name, info in header.tensors.items()
         }
-    params = from_layout(config, tensors, LAYOUTS[architecture], where)
+    params = from_layout(config, tensors, LAYOUTS[header.metadata["general.architecture"]], where)
     if scale != 1:
         import numpy as np
 

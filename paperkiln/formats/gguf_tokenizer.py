@@ -62,7 +62,7 @@ def tokenizer_metadata(tokenizer: Tokenizer, vocab_size: int) -> dict[str, Any]:
 def _bpe_or_word_metadata(tokenizer: Tokenizer) -> dict[str, Any]:
     keys: dict[str, Any] = {
         "tokenizer.ggml.model": "word" if tokenizer.kind == "word" else "gpt2",
-        "tokenizer.ggml.bos_token_id": (*tokenizer.begin_ids, tokenizer.eos_id)[0],
+        "tokenizer.ggml.bos_token_id": tokenizer.bos_id,
         "tokenizer.ggml.padding_token_id": tokenizer.eos_id,
         "tokenizer.ggml.add_bos_token": bool(tokenizer.begin_ids),
     }

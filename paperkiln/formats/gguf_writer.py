@@ -30,6 +30,8 @@ from paperkiln.formats.layout import to_layout
 from paperkiln.models.config import ModelConfig, parameter_shapes
 
 if TYPE_CHECKING:
+    import gguf
+
     from paperkiln.train.tokenizers import Tokenizer
 
 Dtype = Literal["f32", "f16", "q8_0"]
@@ -118,6 +120,21 @@ def _encode(array: np.ndarray, kind: Dtype) -> np.ndarray:
     return gguf.quants.quantize(array, gguf.GGMLQuantizationType[kind.upper()])
 
 
+def add_value(writer: gguf.GGUFWriter, key: str, value: Any) -> None:
+    """Add metadata in the type that a file of others has it: 32-bit numbers, strings, arrays."""
+    match value:
+        case bool():
+            writer.add_bool(key, value)
+        case int():
+            writer.add_uint32(key, value)
+        case float():
+            writer.add_float32(key, value)
+        case str():
+            writer.add_string(key, value)
+        case _:
+            writer.add_array(key, value)
+
+
 def _write(
     path: Path,
     architecture: str,
@@ -129,17 +146,7 @@ def _write(
     writer = gguf.GGUFWriter(path, architecture)
     try:
         for key, value in metadata.items():
-            match value:
-                case bool():
-                    writer.add_bool(key, value)
-                case int():
-                    writer.add_uint32(key, value)
-                case float():
-                    writer.add_float32(key, value)
-                case str():
-                    writer.add_string(key, value)
-                case _:
-                    writer.add_array(key, value)
+            add_value(writer, key, value)
         for name, (kind, array) in encoded.items():
             writer.add_tensor(name, array, raw_dtype=gguf.GGMLQuantizationType[kind.upper()])
         writer.write_header_to_file()

@@ -169,7 +169,7 @@ def hf_files(tokenizer: Tokenizer) -> dict[str, dict[str, Any]]:
     end = tokenizer.tokens[tokenizer.eos_id]
     config: dict[str, Any] = {
         "tokenizer_class": "PreTrainedTokenizerFast",
-        "bos_token": tokenizer.tokens[(*tokenizer.begin_ids, tokenizer.eos_id)[0]],
+        "bos_token": tokenizer.tokens[tokenizer.bos_id],
         "eos_token": end,
         "pad_token": end,
         "clean_up_tokenization_spaces": False,

@@ -18,11 +18,13 @@ from paperkiln.errors import PaperkilnError
 
 
 def rope_scale(metadata: Mapping[str, Any], head_dim: int, where: str) -> float:
-    """Return what a llama GGUF's metadata divides every rotary frequency by, mostly 1.
+    """Return what a GGUF's metadata divides every rotary frequency by, mostly 1.
 
-    As llama.cpp reads it: a factor without a type is linear. Raises PaperkilnError for another
-    type than none and linear, and for heads that are rotated in part.
+    As llama.cpp reads it: a factor without a type is linear. Only a llama says any. Raises
+    PaperkilnError for another type than none and linear, and for heads that are rotated in part.
     """
+    if metadata.get("general.architecture") != "llama":
+        return 1.0
     if (part := metadata.get("llama.rope.dimension_count", head_dim)) != head_dim:
         raise PaperkilnError(
             f"{where}: its heads are rotated in part ({part!r:.20} of {head_dim} dimensions), "

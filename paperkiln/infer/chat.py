@@ -10,7 +10,7 @@ from paperkiln.infer.chat_template import Message, reply_ends
 from paperkiln.infer.decode import NumpyDecoder
 from paperkiln.infer.generate import Result, few_blas_threads, generate
 from paperkiln.infer.sampling import Sampling
-from paperkiln.infer.turns import describe, fit_history, trimmed
+from paperkiln.infer.turns import describe, fit_history, room_for_prompt, trimmed
 from paperkiln.output import printable
 from paperkiln.train.tokenizers import Tokenizer
 
@@ -67,9 +67,7 @@ class ChatSession:
 
     def _fit(self, text: str) -> tuple[list[int], int, int]:
         """Return what `fit_history` does, for a message after those of the history."""
-        context_length = self.model.config.context_length
-        # A quarter of the context at least is the reply's, so that the window need not move in it.
-        room = context_length - min(self.max_new_tokens, context_length // 4)
+        room = room_for_prompt(self.model.config.context_length, self.max_new_tokens)
         return fit_history(self.tokenizer, self.history, text, room, self.system)
 
     def _stream(self, messages: list[Message], ids: list[int], limit: int) -> Iterator[str]:

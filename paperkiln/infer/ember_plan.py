@@ -93,8 +93,7 @@ def make_plan(header: GgufFile, where: str) -> Plan:
     read = _read_paperkiln if architecture == "paperkiln" else _read_foreign
     shape = read(_Metadata(header, architecture, where))
     finder = _Finder(header, shape, architecture, where)
-    is_llama = architecture == "llama"
-    scale = rope_scale(header.metadata, shape.head_dim, where) if is_llama else 1.0
+    scale = rope_scale(header.metadata, shape.head_dim, where)
     factors = finder.rope_factors()
     return Plan(shape, finder.affines(), scale, factors)
 

@@ -11,6 +11,14 @@ from paperkiln.infer.stream import Piece
 from paperkiln.train.tokenizers import Tokenizer
 
 
+def room_for_prompt(context_length: int, max_new_tokens: int) -> int:
+    """Return how many tokens a prompt may take.
+
+    A quarter of the context at least is the reply's, so that the window need not move in it.
+    """
+    return context_length - min(max_new_tokens, context_length // 4)
+
+
 def fit_history(
     tokenizer: Tokenizer, history: Sequence[Message], text: str, room: int, system: str = ""
 ) -> tuple[list[int], int, int]:

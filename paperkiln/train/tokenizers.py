@@ -124,6 +124,11 @@ class Tokenizer:
             ids = [i for i in ids if i not in hidden]
         return b"".join([self._bytes[i] for i in ids])
 
+    @property
+    def bos_id(self) -> int:
+        """What other programs are told begins a text: the end of one, where nothing of its own."""
+        return (*self.begin_ids, self.eos_id)[0]
+
     def begin(self, ids: Iterable[int]) -> list[int]:
         """A prompt as a model is to read it: never empty, and with what a text begins with."""
         ids, first = list(ids), list(self.begin_ids)

@@ -11,7 +11,7 @@ from paperkiln.formats.gguf_tokenizer import why_none
 from paperkiln.infer.chat_template import Message, reply_ends, template_of
 from paperkiln.infer.sampling import Sampling
 from paperkiln.infer.stream import Piece
-from paperkiln.infer.turns import describe, fit_history, trimmed
+from paperkiln.infer.turns import describe, fit_history, room_for_prompt, trimmed
 from paperkiln.train.tokenizers import Tokenizer
 
 Generate = Callable[..., Iterator[Piece]]
@@ -68,8 +68,7 @@ class Chat:
         )
         *history, (_, text) = messages
         context_length = self.model.shape.context_length
-        # A quarter of the context at least is the reply's, so that the window need not move in it.
-        room = context_length - min(limit, context_length // 4)
+        room = room_for_prompt(context_length, limit)
         tokenizer = self.model.tokenizer
         system = str(settings.get("system") or "").strip()
         if self.template:
